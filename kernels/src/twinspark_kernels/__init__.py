@@ -1,0 +1,1 @@
+"""Row-invariant ops of GLM-5.3-Flash: one folder an op, a reference beside each kernel."""

@@ -1,0 +1,1 @@
+"""The hand-written half of RPC: servers, channels, interceptors, errors, logging."""

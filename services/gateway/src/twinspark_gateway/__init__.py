@@ -1,0 +1,1 @@
+"""The gateway: the OpenAI HTTP API in front of the gRPC services."""
