@@ -1,0 +1,68 @@
+"""A request as the engine runs it: plain data with every default filled in, equal on all ranks."""
+
+import enum
+from dataclasses import dataclass, field
+
+
+class FinishReason(enum.Enum):
+    """Why output ended."""
+
+    STOP = "stop"
+    """An end token or a stop id was drawn."""
+    LENGTH = "length"
+    """max_tokens or the context was reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How a token is drawn. Order: temperature, top_k, top_p, min_p, keyed Gumbel draw."""
+
+    seed: int
+    """Key of the draw, 0 to 2^64 - 1, offset already added."""
+    temperature: float = 1.0
+    """0 draws the largest logit, ties to the lower id, and ignores the filters."""
+    top_k: int = 0
+    """Number of most likely ids kept; 0: no cut."""
+    top_p: float = 1.0
+    """Probability that the kept set reaches, in (0, 1]."""
+    min_p: float = 0.0
+    """Ids less likely than this times the likeliest are dropped, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a request ends."""
+
+    max_tokens: int
+    """Largest number of output tokens; 0 computes the prompt only."""
+    stop_token_ids: frozenset[int] = field(default_factory=frozenset)
+    """Ids that end the output besides the checkpoint's end tokens."""
+    ignore_eos: bool = False
+    """The checkpoint's end tokens do not end the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One generation: one prompt, one choice."""
+
+    request_id: str
+    prompt_token_ids: tuple[int, ...]
+    """At least one id; all are prompt rows."""
+    sampling: SamplingParams
+    limits: Limits
+    num_top_logprobs: int | None = None
+    """Most likely ids reported beside each output token's own log probability; None: no log probabilities."""
+    num_prompt_top_logprobs: int | None = None
+    """The same for the prompt tokens from index 1 on."""
+    num_prior_output_tokens: int = 0
+    """Trailing prompt ids that count as output for usage."""
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        """Number of prompt rows."""
+        return len(self.prompt_token_ids)
+
+    @property
+    def num_reserved_tokens(self) -> int:
+        """Token positions that the request can occupy in the cache at most."""
+        return len(self.prompt_token_ids) + self.limits.max_tokens
