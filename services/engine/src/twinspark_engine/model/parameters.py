@@ -1,9 +1,9 @@
 """The parameters of one rank, as the forward uses them: fused, split and laid out at load.
 
-Letters: D hidden, Vw this rank's vocabulary rows, H this rank's heads of the layer's kind, K KDA head size, F this rank's
-MLP width, E routed experts, Q q_lora_rank, L kv_lora_rank, N query/key size and V value size of a DSA head, Hi and Di heads
-and head size of the indexer, G index_kpool. Split over ranks: heads, MLP widths, the head's vocabulary. Replicated:
-embedding, norms, hyper-connections, router, indexer, latent projections, MTP's own norms and eh_proj.
+Letters: D hidden, Vw this rank's vocabulary rows, H this rank's heads of the layer's kind, K KDA head size, F this
+rank's MLP width, E routed experts, Q q_lora_rank, L kv_lora_rank, N query/key size and V value size of a DSA head, Hi
+and Di heads and head size of the indexer, G index_kpool. Split over ranks: heads, MLP widths, the head's vocabulary.
+Replicated: embedding, norms, hyper-connections, router, indexer, latent projections, MTP's own norms and eh_proj.
 Tensors have the compute dtype unless their comment says fp32. Weights of linear are [out, in].
 """
 
