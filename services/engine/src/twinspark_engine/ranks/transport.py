@@ -1,7 +1,7 @@
 """What ranks need of each other inside a forward: one gather, added up in rank order.
 
-Partial sums are gathered and added rank 0 first, never all-reduced, so that every rank holds the same bits whatever the size of
-the message. How the bytes travel is the business of the implementations.
+Partial sums are gathered and added rank 0 first, never all-reduced, so that every rank holds the same bits whatever the
+size of the message. How the bytes travel is the business of the implementations.
 """
 
 from typing import Protocol
@@ -29,8 +29,9 @@ class Transport(Protocol):
     def gather(self, x: Tensor) -> Tensor:
         """Send x to all ranks and return [world_size, *x.shape], in rank order.
 
-        Every rank MUST call it in the same order with the same shape and dtype. May block. The result may be a buffer that the
-        next gather of the same shape writes again: read it before. Raises TransportError, and from then on always does.
+        Every rank MUST call it in the same order with the same shape and dtype. May block. The result may be a buffer
+        that the next gather of the same shape writes again: read it before. Raises TransportError, and from then on
+        always does.
         """
         ...
 
