@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from support.hf_models import SWIGLU_LIMIT
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import Glm5NextForConditionalGeneration
 from transformers.models.glm5_next import modeling_glm5_next as hf
-
-from support.hf_models import SWIGLU_LIMIT
 
 MIN_CLAMPED_FRACTION = 0.01
 

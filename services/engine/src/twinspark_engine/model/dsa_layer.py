@@ -1,21 +1,21 @@
 """The attention of a DSA layer: latents, indexer with pools, absorbed latent attention.
 
-One rank's heads, one partial sum. The indexer and the latents are replicated: every rank computes the same selection, bit for bit.
+One rank's heads, one partial sum. The indexer and the latents are replicated: every rank computes the same selection,
+bit for bit.
 """
 
 import torch
 from torch import Tensor
+from twinspark_engine.model.config import ModelConfig
+from twinspark_engine.model.parameters import DsaWeights
+from twinspark_engine.model.rows import Rows
+from twinspark_engine.model.state import DsaState
 from twinspark_kernels.indexer import select_pools
 from twinspark_kernels.latent_attention import latent_attention
 from twinspark_kernels.layer_norm import layer_norm
 from twinspark_kernels.linear import head_linear, linear
 from twinspark_kernels.pool_keys import update_pools
 from twinspark_kernels.rms_norm import rms_norm
-
-from twinspark_engine.model.config import ModelConfig
-from twinspark_engine.model.parameters import DsaWeights
-from twinspark_engine.model.rows import Rows
-from twinspark_engine.model.state import DsaState
 
 INDEX_NORM_EPS = 1e-6
 """The indexer's key norm is a LayerNorm with an epsilon of its own."""

@@ -5,16 +5,15 @@ One rank's heads, one partial sum.
 
 import torch
 from torch import Tensor
+from twinspark_engine.model.config import ModelConfig
+from twinspark_engine.model.parameters import KdaWeights
+from twinspark_engine.model.rows import Rows
+from twinspark_engine.model.state import KdaState
 from twinspark_kernels.gated_norm import gated_norm
 from twinspark_kernels.kda import KdaInputs, KdaParams, kda_chunk, kda_recurrent
 from twinspark_kernels.linear import linear
 from twinspark_kernels.row_class import RowClass
 from twinspark_kernels.short_conv import short_conv
-
-from twinspark_engine.model.config import ModelConfig
-from twinspark_engine.model.parameters import KdaWeights
-from twinspark_engine.model.rows import Rows
-from twinspark_engine.model.state import KdaState
 
 
 def kda_attention(x: Tensor, rows: Rows, weights: KdaWeights, state: KdaState, config: ModelConfig) -> Tensor:

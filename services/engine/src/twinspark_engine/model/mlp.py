@@ -5,14 +5,13 @@ One rank's width, one partial sum.
 
 import torch
 from torch import Tensor
+from twinspark_engine.model.config import ModelConfig
+from twinspark_engine.model.parameters import DenseMlp, MoeWeights
 from twinspark_kernels.experts import grouped_experts
 from twinspark_kernels.linear import linear
 from twinspark_kernels.router import route
 from twinspark_kernels.row_class import RowClass
 from twinspark_kernels.swiglu import swiglu
-
-from twinspark_engine.model.config import ModelConfig
-from twinspark_engine.model.parameters import DenseMlp, MoeWeights
 
 
 def run_mlp(x: Tensor, weights: DenseMlp | MoeWeights, config: ModelConfig, row_class: RowClass) -> Tensor:

@@ -6,12 +6,6 @@ Everything else is computed by every rank alike, so all ranks hold the same bits
 
 import torch
 from torch import Tensor
-from twinspark_kernels.embedding import embed
-from twinspark_kernels.hyper_connection import hc_post, hc_pre
-from twinspark_kernels.linear import linear
-from twinspark_kernels.rms_norm import rms_norm
-from twinspark_kernels.row_class import RowClass
-
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.dsa_layer import dsa_attention
 from twinspark_engine.model.kda_layer import kda_attention
@@ -20,6 +14,11 @@ from twinspark_engine.model.parameters import HyperConnection, KdaWeights, Layer
 from twinspark_engine.model.rows import Rows
 from twinspark_engine.model.state import DsaState, KdaState, ModelState
 from twinspark_engine.ranks.transport import Transport, sum_in_rank_order
+from twinspark_kernels.embedding import embed
+from twinspark_kernels.hyper_connection import hc_post, hc_pre
+from twinspark_kernels.linear import linear
+from twinspark_kernels.rms_norm import rms_norm
+from twinspark_kernels.row_class import RowClass
 
 NUM_STREAMS = 4
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-
 from twinspark_engine.model.config import AttentionKind, ModelConfig
 
 CONV_ROWS = 3
