@@ -1,1 +1,51 @@
-"""The hand-written half of RPC: servers, channels, interceptors, errors, logging."""
+"""The hand-written half of RPC, shared by every service. It knows no domain noun.
+
+A service uses it like this (its `__main__.py` and `app.py`):
+
+    settings = load_settings(Settings)                        # settings.py: checks variables, answers --print-settings
+    configure_logging("vision", settings.log_level)           # logs.py: JSON lines
+    server = RpcServer("vision", settings, registry)          # server.py
+    server.add(add_VisionServiceServicer_to_server, servicer, "twinspark.vision.v1.VisionService")
+    await server.start()                                      # listens; health says NOT_SERVING
+    await server.set_serving(True)
+    await server.run_until_signal(drain=servicer.drain)       # SIGTERM: health flips, drain, stop
+
+Handlers raise `ServiceError` subclasses (errors.py); an interceptor turns them into statuses with `ErrorInfo`, and
+callers read these with `read_status` (statuses.py). Callers open channels with `open_channel` (channel.py).
+
+Entry rule: three services use it, it contains no domain noun, and its file is named after what it does.
+"""
+
+from twinspark_rpc.channel import MethodPolicy, open_channel
+from twinspark_rpc.errors import ServiceError
+from twinspark_rpc.logs import configure_logging
+from twinspark_rpc.request_id import REQUEST_ID_KEY, request_metadata
+from twinspark_rpc.server import AddressTakenError, RpcServer
+from twinspark_rpc.settings import (
+    ChannelSettings,
+    ListenSettings,
+    ServiceSettings,
+    SettingsError,
+    format_settings,
+    load_settings,
+)
+from twinspark_rpc.statuses import RemoteStatus, read_status
+
+__all__ = [
+    "REQUEST_ID_KEY",
+    "AddressTakenError",
+    "ChannelSettings",
+    "ListenSettings",
+    "MethodPolicy",
+    "RemoteStatus",
+    "RpcServer",
+    "ServiceError",
+    "ServiceSettings",
+    "SettingsError",
+    "configure_logging",
+    "format_settings",
+    "load_settings",
+    "open_channel",
+    "read_status",
+    "request_metadata",
+]
