@@ -75,6 +75,16 @@ asyncio.run(main())
 """
 
 
+async def repeat_until_served(channel: grpc.aio.Channel) -> str:
+    for _ in range(50):
+        try:
+            return str(await echo(channel)("again", timeout=5))
+        except grpc.aio.AioRpcError as error:
+            assert error.code() is grpc.StatusCode.UNAVAILABLE
+            await asyncio.sleep(0.1)
+    return "never"
+
+
 async def test_a_stopped_server_is_noticed_after_the_keepalive_timeout() -> None:
     support = str(sys.modules["support.echo_service"].__file__).rpartition("/support/")[0]
     with subprocess.Popen(
@@ -94,7 +104,8 @@ async def test_a_stopped_server_is_noticed_after_the_keepalive_timeout() -> None
             assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
             assert 0.5 < time.monotonic() - started < 4
             peer.send_signal(signal.SIGCONT)
-            assert await echo(channel)("again", wait_for_ready=True, timeout=5) == "again"
+            # The peer gives up connections too: its clock says that it heard nothing. A call may meet one of these.
+            assert await repeat_until_served(channel) == "again"
             await channel.close()
         finally:
             peer.send_signal(signal.SIGCONT)
