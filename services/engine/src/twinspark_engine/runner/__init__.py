@@ -1,0 +1,1 @@
+"""Executes StepPlans: input rows, the two forwards of a step, the draw, stops."""

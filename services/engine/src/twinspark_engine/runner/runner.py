@@ -1,0 +1,222 @@
+"""Executes StepPlans: every rank runs the same plan on the same inputs and computes the same result.
+
+The order of a step is that of StepPlan: cancels, admissions, the prompt forward, the decode forward, one draw for all
+rows, stops. Nothing but the plan and exchanged data enters a decision; clocks only measure.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from twinspark_engine.model.rows import Rows
+from twinspark_engine.ranks.transport import Transport
+from twinspark_engine.request import FinishReason
+from twinspark_engine.runner.prompt_logprobs import PromptScorer
+from twinspark_engine.runner.row_buffers import RowBuffers, Segment, decode_row_counts, prompt_row_counts
+from twinspark_engine.runner.sampling import Sampler
+from twinspark_engine.runner.sampling_params import DrawnToken
+from twinspark_engine.runner.slot_request import SlotRequest, StopRule
+from twinspark_engine.scheduler.plan import Admission, PrefillChunk, SlotOutput, StepPlan, StepResult, TokenLogprobs
+from twinspark_kernels.row_class import RowClass
+
+
+class SlotState(Protocol):
+    """State of all slots between forwards, written in place by the model."""
+
+    def reset_slot(self, slot: int) -> None:
+        """Make a slot ready for a request at position 0. Changes that slot only."""
+        ...
+
+
+State = TypeVar("State", bound=SlotState)
+StateRead = TypeVar("StateRead", contravariant=True)
+
+
+class StepModel(Protocol[StateRead]):
+    """What the runner asks of a model. Methods are called on every rank in the same order; they may exchange."""
+
+    @property
+    def vocab_offset(self) -> int:
+        """Id of the first column of this rank's logits."""
+        ...
+
+    def forward(self, rows: Rows, state: StateRead) -> Tensor:
+        """Final hidden rows [T, D]; the state advances by these rows. Padding rows change no slot."""
+        ...
+
+    def logits(self, hidden: Tensor, row_class: RowClass) -> Tensor:
+        """Logits [T, vocabulary / world_size] of hidden rows. A row's bits depend on the row and the class only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerLimits:
+    """Sizes and token ids that the runner keeps to, the same on every rank."""
+
+    num_slots: int
+    context_tokens: int
+    """Prompt and output tokens of a request at most."""
+    max_prompt_rows: int
+    """Prompt rows of one forward at most."""
+    eos_token_ids: frozenset[int]
+    first_masked_id: int | None
+    """Ids from here on are never drawn; None: every id may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Rows from which tokens are drawn: hidden [T, D], one row a slot."""
+
+    slots: Sequence[int]
+    hidden: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefilled:
+    """What the prompt forward left for the rest of the step."""
+
+    segments: Sequence[Segment]
+    scores: Mapping[int, list[TokenLogprobs]]
+    drawing: _Drawing | None
+
+
+class Runner(Generic[State]):
+    """Called by the engine's loop on rank 0 and by the follower elsewhere, from one thread."""
+
+    def __init__(self, model: StepModel[State], state: State, transport: Transport, limits: RunnerLimits) -> None:
+        self._model = model
+        self._state = state
+        self._slots: dict[int, SlotRequest] = {}
+        self._stops = StopRule(limits.eos_token_ids, limits.context_tokens)
+        self._prompt_rows = RowBuffers(RowClass.PROMPT, prompt_row_counts(limits.max_prompt_rows))
+        self._decode_rows = RowBuffers(RowClass.DECODE, decode_row_counts(limits.num_slots))
+        # A slot draws at most once a step: from its last prompt row or from its decode row.
+        self._sampler = Sampler(transport, model.vocab_offset, limits.first_masked_id, limits.num_slots)
+        self._scorer = PromptScorer(transport, model.vocab_offset, lambda rows: model.logits(rows, RowClass.PROMPT))
+
+    @torch.inference_mode()
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Run one step. Raises TransportError, LogitsError, and ValueError for a plan that contradicts the slots."""
+        for slot in plan.cancelled_slots:
+            self._slots.pop(slot, None)
+        for admission in plan.admissions:
+            self._admit(admission)
+        started = time.perf_counter_ns()
+        prefilled = self._prefill([self._segment(chunk) for chunk in plan.chunks])
+        middle = time.perf_counter_ns()
+        decoded = self._decode([window.slot for window in plan.windows if window.slot in self._slots])
+        outputs = self._commit(prefilled, self._draw(prefilled, decoded))
+        ended = time.perf_counter_ns()
+        # One draw serves both kinds of rows; its time counts as decode where a slot decodes.
+        if decoded is None:
+            middle = ended
+        return StepResult(outputs, (middle - started) // 1000, (ended - middle) // 1000)
+
+    def reset(self) -> None:
+        """Forget all requests: a new epoch starts with empty slots."""
+        self._slots.clear()
+
+    def data_pointers(self) -> tuple[int, ...]:
+        """Addresses of every input buffer, which never change."""
+        buffers = (self._prompt_rows, self._decode_rows, self._sampler)
+        return tuple(pointer for buffer in buffers for pointer in buffer.data_pointers())
+
+    def _admit(self, admission: Admission) -> None:
+        if admission.slot in self._slots:
+            raise ValueError(f"slot {admission.slot} is in use")
+        if admission.num_cached_tokens:
+            raise ValueError("there are no stored prefixes to start from")
+        self._state.reset_slot(admission.slot)
+        self._slots[admission.slot] = SlotRequest.admit(admission.request)
+
+    def _segment(self, chunk: PrefillChunk) -> Segment:
+        running = self._slots[chunk.slot]
+        segment = Segment(chunk.slot, running, chunk.start, chunk.num_scheduled_tokens)
+        if chunk.start != running.num_computed_tokens or segment.end > running.prompt_ids.shape[0]:
+            raise ValueError(
+                f"slot {chunk.slot}: chunk {chunk.start} to {segment.end} does not follow {running.num_computed_tokens}"
+            )
+        return segment
+
+    def _prefill(self, segments: Sequence[Segment]) -> _Prefilled:
+        """The prompt forward: advances the slots, scores prompt tokens, keeps the rows that draw a first token."""
+        if not segments:
+            return _Prefilled((), {}, None)
+        hidden = self._model.forward(self._prompt_rows.write_segments(segments), self._state)
+        scores: dict[int, list[TokenLogprobs]] = {}
+        last_rows: list[int] = []
+        slots: list[int] = []
+        first = 0
+        for segment in segments:
+            running, last = segment.running, first + segment.num_rows
+            running.num_computed_tokens = segment.end
+            scores[segment.slot] = self._score(segment, hidden[first:last])
+            if not running.is_prefilling and self._stops.token_limit(running) > 0:
+                last_rows.append(last - 1)
+                slots.append(segment.slot)
+            first = last
+        drawing = _Drawing(slots, hidden[torch.tensor(last_rows)]) if slots else None
+        return _Prefilled(segments, scores, drawing)
+
+    def _score(self, segment: Segment, hidden: Tensor) -> list[TokenLogprobs]:
+        num_top = segment.running.request.num_prompt_top_logprobs
+        targets = segment.running.prompt_ids[segment.start + 1 : segment.end + 1]
+        if num_top is None or not targets.shape[0]:
+            return []
+        return self._scorer.score(hidden[: targets.shape[0]], targets, num_top)
+
+    def _decode(self, slots: Sequence[int]) -> _Drawing | None:
+        """The decode forward: one row for each slot, its newest output token."""
+        if not slots:
+            return None
+        running = [self._slots[slot] for slot in slots]
+        if any(request.is_prefilling or request.num_output_tokens == 0 for request in running):
+            raise ValueError("a slot decodes before its first token is drawn")
+        positions = [request.num_tokens - 1 for request in running]
+        rows = self._decode_rows.write_tokens(slots, [request.last_token_id for request in running], positions)
+        hidden = self._model.forward(rows, self._state)
+        for request in running:
+            request.num_computed_tokens = request.num_tokens
+        return _Drawing(slots, hidden[: len(slots)])
+
+    def _draw(self, prefilled: _Prefilled, decoded: _Drawing | None) -> dict[int, DrawnToken]:
+        """The token of every slot that draws in this step. All rows go through the head as decode rows."""
+        parts = [part for part in (prefilled.drawing, decoded) if part is not None]
+        if not parts:
+            return {}
+        slots = [slot for part in parts for slot in part.slots]
+        hidden = parts[0].hidden if len(parts) == 1 else torch.cat([part.hidden for part in parts])
+        logits = self._model.logits(hidden, RowClass.DECODE)
+        drawn = self._sampler.sample(logits, [self._slots[slot].draw_row() for slot in slots])
+        return dict(zip(slots, drawn, strict=True))
+
+    def _commit(self, prefilled: _Prefilled, drawn: dict[int, DrawnToken]) -> tuple[SlotOutput, ...]:
+        """Outputs in the order of the plan: slots with a chunk, then slots that decode."""
+        outputs = []
+        starts = {segment.slot: segment.start for segment in prefilled.segments}
+        for slot in dict.fromkeys((*starts, *drawn)):
+            scores = tuple(prefilled.scores.get(slot, ()))
+            scores_start = starts[slot] + 1 if scores else 0
+            output = self._commit_slot(slot, drawn.get(slot), SlotOutput(slot, (), (), scores, scores_start))
+            if output.token_ids or output.prompt_logprobs or output.finish_reason is not None:
+                outputs.append(output)
+        return tuple(outputs)
+
+    def _commit_slot(self, slot: int, drawn: DrawnToken | None, output: SlotOutput) -> SlotOutput:
+        running = self._slots[slot]
+        if drawn is not None:
+            running.commit(drawn.token_id)
+            logprobs = () if drawn.logprobs is None else (drawn.logprobs,)
+            output = replace(output, token_ids=(drawn.token_id,), logprobs=logprobs)
+        if running.is_prefilling:
+            return output
+        reason = self._stops.finish_reason(running)
+        if reason is None:
+            return output
+        del self._slots[slot]
+        stop_token_id = running.last_token_id if reason is FinishReason.STOP else None
+        return replace(output, finish_reason=reason, stop_token_id=stop_token_id)

@@ -1,0 +1,97 @@
+"""What the sampler is told about each row, and what it answers."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from twinspark_engine.request import SamplingParams
+from twinspark_engine.scheduler.plan import TokenLogprobs
+from twinspark_kernels.keyed_draw import to_signed
+
+MIN_TEMPERATURE = 1e-6
+"""Divisor of the logits at least, so that a tiny temperature does not overflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawRow:
+    """One row of logits from which one token is drawn."""
+
+    params: SamplingParams
+    position: int
+    """Absolute position of the token being drawn; the first output token has the prompt's length."""
+    num_top_logprobs: int | None = None
+    """Most likely ids to report; None: no log probabilities at all."""
+
+    @property
+    def is_greedy(self) -> bool:
+        """The largest logit is taken; no filter applies."""
+        return self.params.temperature <= 0
+
+    @property
+    def needs_total(self) -> bool:
+        """The nucleus is measured against the whole vocabulary."""
+        return not self.is_greedy and self.params.top_k == 0 and self.params.top_p < 1
+
+    @property
+    def draws_from_all(self) -> bool:
+        """No cut bounds the number of ids that may be drawn."""
+        return not self.is_greedy and self.params.top_k == 0 and self.params.top_p >= 1
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnToken:
+    """The token of one row."""
+
+    token_id: int
+    logprobs: TokenLogprobs | None
+
+
+@dataclass(frozen=True, slots=True)
+class DrawTensors:
+    """The parameters of T rows on the device."""
+
+    seeds: Tensor  # [T] int64, the bits of the uint64 seeds
+    positions: Tensor  # [T] int64
+    top_k: Tensor  # [T] int64, 0: no cut
+    temperatures: Tensor  # [T] float64, at least MIN_TEMPERATURE
+    log_min_p: Tensor  # [T] float64, -inf: no cut
+
+    def select(self, index: Tensor) -> "DrawTensors":
+        """The rows at index [n]."""
+        return DrawTensors(
+            self.seeds[index],
+            self.positions[index],
+            self.top_k[index],
+            self.temperatures[index],
+            self.log_min_p[index],
+        )
+
+
+class DrawBuffers:
+    """Sampling parameters of the rows of a step on the device: allocated once, written in place, read by views."""
+
+    def __init__(self, max_rows: int) -> None:
+        self._integers = torch.zeros(3, max_rows, dtype=torch.int64)
+        self._floats = torch.zeros(2, max_rows, dtype=torch.float64)
+
+    def write(self, rows: Sequence[DrawRow]) -> DrawTensors:
+        """Put the parameters of rows into the first len(rows) places. O(rows)."""
+        count = len(rows)
+        if count > self._integers.shape[1]:
+            raise ValueError(f"{count} rows exceed the {self._integers.shape[1]} that were allocated")
+        integers = [[to_signed(row.params.seed), row.position, row.params.top_k] for row in rows]
+        floats = [[max(row.params.temperature, MIN_TEMPERATURE), _log(row.params.min_p)] for row in rows]
+        self._integers[:, :count] = torch.tensor(integers, dtype=torch.int64).T
+        self._floats[:, :count] = torch.tensor(floats, dtype=torch.float64).T
+        return DrawTensors(*self._integers[:, :count], *self._floats[:, :count])
+
+    def data_pointers(self) -> tuple[int, ...]:
+        """Addresses of the buffers, which never change."""
+        return self._integers.data_ptr(), self._floats.data_ptr()
+
+
+def _log(min_p: float) -> float:
+    return math.log(min_p) if min_p > 0 else -math.inf

@@ -1,0 +1,207 @@
+"""The sampler against the draw on one page: every combination of parameters, ties, masks, ranks, batches."""
+
+import math
+import random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from support.one_page_sampler import draw_token, logprob, top_logprobs
+from support.thread_transport import run_ranks
+from twinspark_engine.ranks.transport import LocalTransport, Transport
+from twinspark_engine.request import SamplingParams
+from twinspark_engine.runner import sampling
+from twinspark_engine.runner.prompt_logprobs import PromptScorer
+from twinspark_engine.runner.sampling import LogitsError, Sampler
+from twinspark_engine.runner.sampling_params import DrawnToken, DrawRow
+
+MAX_ROWS = 32
+
+
+def sample(
+    logits: Tensor, rows: list[DrawRow], world_size: int, first_masked_id: int | None = None
+) -> list[DrawnToken]:
+    """Tokens of all rows, which every rank must answer alike."""
+    columns = logits.shape[1] // world_size
+
+    def on_rank(transport: Transport) -> list[DrawnToken]:
+        offset = transport.rank * columns
+        sampler = Sampler(transport, offset, first_masked_id, MAX_ROWS)
+        return sampler.sample(logits[:, offset : offset + columns].contiguous(), rows)
+
+    if world_size == 1:
+        return on_rank(LocalTransport())
+    answers = run_ranks(world_size, on_rank)
+    assert all(answer == answers[0] for answer in answers)
+    return answers[0]
+
+
+def drawn_ids(logits: Tensor, rows: list[DrawRow], world_size: int, first_masked_id: int | None = None) -> list[int]:
+    return [token.token_id for token in sample(logits, rows, world_size, first_masked_id)]
+
+
+def ids_on_one_page(logits: Tensor, rows: list[DrawRow], first_masked_id: int | None = None) -> list[int]:
+    pages = logits.double().tolist()
+    return [draw_token(page, row.params, row.position, first_masked_id) for page, row in zip(pages, rows, strict=True)]
+
+
+@st.composite
+def any_params(draw: st.DrawFn) -> SamplingParams:
+    return SamplingParams(
+        seed=draw(st.integers(0, 2**64 - 1)),
+        temperature=draw(st.sampled_from([0.0, 1e-9, 0.3, 1.0, 1.7, 2.0]) | st.floats(0.05, 2)),
+        top_k=draw(st.sampled_from([0, 0, 1, 2, 7, 64, 5000])),
+        top_p=draw(st.sampled_from([1.0, 1.0, 0.95, 0.5, 1e-9, 1 - 2**-53]) | st.floats(0.001, 1)),
+        min_p=draw(st.sampled_from([0.0, 0.0, 0.02, 0.3, 1.0]) | st.floats(0, 1)),
+    )
+
+
+def coarse_logits(seed: int, rows: int, width: int, step: float) -> Tensor:
+    """Random logits rounded to multiples of step: the coarser, the more exact ties."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(rows, width, generator=generator) * 3 / step).round() * step
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    st.lists(any_params(), min_size=1, max_size=5),
+    st.integers(0, 10_000),
+    st.sampled_from([2, 24, 90, 600]),
+    st.sampled_from([1e-4, 0.25, 2.0, 50.0]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1.0, 0.9, 0.4]),
+    st.sampled_from([3, 40, 1024]),
+)
+def test_tokens_equal_the_draw_on_one_page(
+    all_params: list[SamplingParams],
+    seed: int,
+    width: int,
+    step: float,
+    world_size: int,
+    unmasked: float,
+    candidates: int,
+) -> None:
+    logits = coarse_logits(seed, len(all_params), width, step)
+    rows = [DrawRow(params, 10 + place) for place, params in enumerate(all_params)]
+    first_masked_id = None if unmasked == 1 else max(1, int(width * unmasked))
+    with pytest.MonkeyPatch.context() as patch:
+        # A small number of candidates sends nuclei past them into whole rows.
+        patch.setattr(sampling, "NUCLEUS_CANDIDATES", candidates)
+        found = drawn_ids(logits, rows, world_size, first_masked_id)
+    assert found == ids_on_one_page(logits, rows, first_masked_id)
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+@pytest.mark.parametrize("ties", [15, 64, 200])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_ties_past_the_cut_never_reach_the_draw(world_size: int, ties: int, dtype: torch.dtype) -> None:
+    logits = torch.full((1, 800), -4.0, dtype=dtype)
+    # 60 above the cut of 64, then tied ids on both sides of the rank border.
+    logits[0, 100:160] = 6.0
+    logits[0, 400 - ties : 400 + ties] = 5.0
+    for seed in range(30):
+        rows = [DrawRow(SamplingParams(seed, top_k=64), 9)]
+        found = drawn_ids(logits, rows, world_size)
+        assert found == ids_on_one_page(logits, rows)
+        assert found[0] in range(100, 160) or found[0] in range(400 - ties, 404 - ties)
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_a_wide_nucleus_uses_whole_rows_of_a_real_vocabulary(world_size: int) -> None:
+    logits = coarse_logits(3, 3, 6000, 0.25)
+    rows = [
+        DrawRow(SamplingParams(seed, temperature=2, top_p=0.99, min_p=min_p), 70)
+        for seed, min_p in ((1, 0.0), (2, 0.01), (3, 0.0))
+    ]
+    assert drawn_ids(logits, rows, world_size) == ids_on_one_page(logits, rows)
+
+
+def rows_of_every_kind(seed: int) -> list[DrawRow]:
+    kinds = [
+        SamplingParams(seed, temperature=0),
+        SamplingParams(seed),
+        SamplingParams(seed, top_p=0.95),
+        SamplingParams(seed, temperature=2, top_p=0.999),
+        SamplingParams(seed, top_k=20, top_p=0.9, min_p=0.05),
+        SamplingParams(seed, min_p=0.1),
+    ]
+    return [DrawRow(params, 5 + place, place % 3 if place % 2 else None) for place, params in enumerate(kinds)]
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+@pytest.mark.parametrize("width", [1000, 3000])
+def test_a_row_draws_and_scores_the_same_alone_and_in_any_batch(world_size: int, width: int) -> None:
+    rows = rows_of_every_kind(11) + rows_of_every_kind(12)
+    logits = coarse_logits(8, len(rows), width, 0.25)
+    together = sample(logits, rows, world_size)
+    alone = [sample(logits[place : place + 1], [row], world_size)[0] for place, row in enumerate(rows)]
+    assert together == alone
+    order = list(range(len(rows)))
+    random.Random(4).shuffle(order)
+    shuffled = sample(logits[order], [rows[place] for place in order], world_size)
+    assert shuffled == [alone[place] for place in order]
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_logprobs_describe_the_raw_distribution_of_the_whole_vocabulary(world_size: int) -> None:
+    logits = coarse_logits(21, 4, 300, 0.5)
+    params = SamplingParams(3, temperature=0.2, top_k=2, min_p=0.5)
+    rows = [DrawRow(params, 40, num_top) for num_top in (0, 1, 5, 20)]
+    # Masked ids are never drawn, yet they count and are reported.
+    for page, row, token in zip(logits.double().tolist(), rows, sample(logits, rows, world_size, 150), strict=True):
+        assert token.token_id < 150
+        assert token.logprobs is not None
+        assert token.logprobs.logprob == pytest.approx(logprob(page, token.token_id), abs=1e-12)
+        ids, values = top_logprobs(page, row.num_top_logprobs or 0)
+        assert token.logprobs.top_token_ids == ids
+        assert token.logprobs.top_logprobs == pytest.approx(values, abs=1e-12)
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+@pytest.mark.parametrize("width", [6, 300])
+def test_prompt_scores_cover_every_row_in_tiles(world_size: int, width: int) -> None:
+    logits = coarse_logits(31, 150, width, 0.5)
+    targets = torch.randint(0, width, (150,), generator=torch.Generator().manual_seed(1))
+    columns = width // world_size
+
+    def on_rank(transport: Transport) -> object:
+        offset = transport.rank * columns
+        scorer = PromptScorer(transport, offset, lambda hidden: logits[hidden[:, 0].long(), offset : offset + columns])
+        return scorer.score(torch.arange(150.0)[:, None], targets, 5)
+
+    answers = run_ranks(world_size, on_rank)
+    assert all(answer == answers[0] for answer in answers)
+    entries = answers[0]
+    assert isinstance(entries, list)
+    for page, target, entry in zip(logits.double().tolist(), targets.tolist(), entries, strict=True):
+        assert entry.logprob == pytest.approx(logprob(page, target), abs=1e-12)
+        ids, values = top_logprobs(page, 5)
+        assert entry.top_token_ids == ids
+        assert entry.top_logprobs == pytest.approx(values, abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("column", [3, 17])
+def test_a_broken_row_is_refused_on_every_rank(bad: float, column: int) -> None:
+    logits = torch.zeros(2, 20)
+    logits[1, column] = bad
+
+    def on_rank(transport: Transport) -> str:
+        offset = transport.rank * 10
+        sampler = Sampler(transport, offset, None, MAX_ROWS)
+        try:
+            sampler.sample(logits[:, offset : offset + 10], [DrawRow(SamplingParams(0, temperature=0), 1)] * 2)
+        except LogitsError as error:
+            return str(error)
+        return "drawn"
+
+    assert run_ranks(2, on_rank) == ["the model's logits are not finite"] * 2
+
+
+def test_more_rows_than_allocated_are_refused() -> None:
+    sampler = Sampler(LocalTransport(), 0, None, 2)
+    with pytest.raises(ValueError, match="3 rows exceed the 2"):
+        sampler.sample(torch.zeros(3, 4), [DrawRow(SamplingParams(0), 1)] * 3)
