@@ -1,4 +1,4 @@
-"""The draw on one page: one row, the whole vocabulary, plain integers and float64. It defines what a sampler answers."""
+"""The draw on one page: one row, whole vocabulary, plain integers and float64. It defines what a sampler answers."""
 
 import math
 from fractions import Fraction
