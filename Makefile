@@ -1,0 +1,43 @@
+# Every command that a person or CI runs. Each does its own set-up; longer logic lives in scripts/.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup protos format check test run run-engine run-gateway bench clean
+
+RANKS ?= 2
+PORT ?= 8000
+MODEL ?=
+DTYPE ?= float32
+BASE_URL ?= http://127.0.0.1:$(PORT)
+PYTHON_BIN := .venv/bin/python
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Create .venv with the pinned packages, build the protos, install everything editable
+	@scripts/setup.sh
+
+protos: setup ## Generate the stubs from the .proto files, if one changed
+
+format: setup ## Format the code and sort imports
+	@.venv/bin/ruff check --fix-only --quiet . && .venv/bin/ruff format .
+
+check: setup ## Lint, types, import rules, protos, dead dependencies
+	@scripts/check.sh
+
+test: setup ## Every CPU test, the fast ones first
+	@$(PYTHON_BIN) -m pytest -m "not slow and not gpu" && $(PYTHON_BIN) -m pytest -m "slow and not gpu"
+
+run: setup ## Serve the model with all services (RANKS=2 PORT=8000 MODEL=folder DTYPE=float32), until Ctrl-C
+	@exec $(PYTHON_BIN) -m twinspark_tools.launch --ranks "$(RANKS)" --port "$(PORT)" --dtype "$(DTYPE)" $(if $(MODEL),--model "$(MODEL)")
+
+run-engine: setup ## Run one engine rank alone, with settings from TWINSPARK_ENGINE_*
+	@exec $(PYTHON_BIN) -m twinspark_engine
+
+run-gateway: setup ## Run the gateway alone, with settings from TWINSPARK_GATEWAY_*
+	@exec $(PYTHON_BIN) -m twinspark_gateway
+
+bench: setup ## Benchmark a running server (BASE_URL=http://127.0.0.1:8000); JSON and a table
+	@$(PYTHON_BIN) -m twinspark_tools.bench --base-url "$(BASE_URL)"
+
+clean: ## Remove the environment, generated stubs and caches
+	@rm -rf .venv .setup.lock protos/gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
