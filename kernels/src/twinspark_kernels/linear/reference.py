@@ -15,14 +15,13 @@ ALIGNMENT_VALUES = ALIGNMENT_BYTES // 4
 
 def linear(x: torch.Tensor, weight: torch.Tensor, tile_rows: int, out_dtype: torch.dtype) -> torch.Tensor:
     """[T, O] from x [T, I] and weight [O, I], in tiles of `tile_rows`."""
-    rows, width = x.shape
-    padded_width = _round_up(width, ALIGNMENT_VALUES)
-    tiles = _padded(x, _round_up(rows, tile_rows), padded_width)
-    matrix = _padded(weight, weight.shape[0], padded_width).t()
+    rows, outputs = x.shape[0], weight.shape[0]
+    matrix = _matrix(weight)
+    tiles = _padded(x, _round_up(rows, tile_rows), matrix.shape[0])
     if len(tiles) == tile_rows:
         out = torch.mm(tiles, matrix)
     else:
-        out = tiles.new_empty(len(tiles), weight.shape[0])
+        out = tiles.new_empty(len(tiles), outputs)
         for tile, result in zip(torch.split(tiles, tile_rows), torch.split(out, tile_rows), strict=True):
             torch.mm(tile, matrix, out=result)
     return out[:rows].to(out_dtype)
@@ -43,6 +42,17 @@ def head_linear(x: torch.Tensor, weight: torch.Tensor, tile_rows: int, out_dtype
         tile[:, :count, :width] = x[start : start + count].transpose(0, 1)
         out[start : start + count] = torch.bmm(tile, matrices)[:, :count, :outputs].transpose(0, 1)
     return out
+
+
+def _matrix(weight: torch.Tensor) -> torch.Tensor:
+    """fp32 [I rounded up, O] for weight [O, I]; a view of it when it is fp32 and of a usual shape."""
+    outputs, width = weight.shape
+    padding = -width % ALIGNMENT_VALUES
+    if padding:
+        weight = torch.nn.functional.pad(weight, (0, padding))
+    elif outputs % ALIGNMENT_VALUES:
+        weight = weight.contiguous()  # only a transposed weight is copied: its results would start off alignment
+    return weight.float().t()
 
 
 def _padded(x: torch.Tensor, rows: int, width: int) -> torch.Tensor:

@@ -1,0 +1,19 @@
+"""RMS norm with a weight, over the last axis. CPU tensors run the reference."""
+
+import torch
+
+from twinspark_kernels.rms_norm import reference
+
+__all__ = ["rms_norm"]
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """Return weight * round(x / sqrt(mean(x^2) + eps)): the shape and dtype of `x`.
+
+    x [T, ..., D]; weight [D], any float dtype. Statistics are fp32.
+    """
+    if x.dim() < 2:
+        raise ValueError(f"x: must be [rows, ..., width], got shape {tuple(x.shape)}")
+    if weight.shape != x.shape[-1:]:
+        raise ValueError(f"weight: must be [{x.shape[-1]}], got shape {tuple(weight.shape)}")
+    return reference.rms_norm(x, weight, eps)
