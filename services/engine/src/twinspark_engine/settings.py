@@ -61,7 +61,10 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
     )
     slots: Annotated[int, AGREE] = Field(4, ge=1, le=16, description="Requests that run at once.")
     context: Annotated[int, AGREE] = Field(
-        8192, ge=64, le=1 << 20, description="Prompt and output tokens of one request at most."
+        0,
+        ge=0,
+        le=1 << 20,
+        description="Prompt and output tokens of one request at most; 0: the checkpoint's own limit, at most 32768.",
     )
     chunk_tokens_beside_decoders: Annotated[int, AGREE] = Field(
         2048, ge=64, le=65536, description="Prompt tokens of one step while a request decodes; a multiple of 64."

@@ -1,0 +1,127 @@
+"""Rank messages of the wire to the engine's own types and back: plans, handshakes, accounts of memory."""
+
+from collections.abc import Mapping
+
+from twinspark.engine.v1 import engine_pb2 as engine_pb
+from twinspark.engine.v1 import rank_pb2 as pb
+from twinspark_engine.memory import MemoryAccount
+from twinspark_engine.ranks.handshake import Difference
+from twinspark_engine.request import Limits, Request, SamplingParams
+from twinspark_engine.scheduler.plan import Admission, DecodeWindow, PrefillChunk, StepPlan
+from twinspark_engine.seeds import SEED_RANGE
+
+
+def plan_to_proto(plan: StepPlan) -> pb.StepPlan:
+    """The plan as it travels on Follow."""
+    return pb.StepPlan(
+        epoch=plan.epoch,
+        step=plan.step,
+        cancelled_slots=plan.cancelled_slots,
+        admissions=[
+            pb.Admission(slot=a.slot, request=_request_to_proto(a.request), num_cached_tokens=a.num_cached_tokens)
+            for a in plan.admissions
+        ],
+        chunks=[
+            pb.PrefillChunk(slot=c.slot, start=c.start, num_scheduled_tokens=c.num_scheduled_tokens)
+            for c in plan.chunks
+        ],
+        windows=[
+            pb.DecodeWindow(slot=w.slot, max_rows=w.max_rows, draft_mode=engine_pb.DRAFT_MODE_OFF) for w in plan.windows
+        ],
+        report_memory=plan.report_memory,
+    )
+
+
+def plan_from_proto(message: pb.StepPlan) -> StepPlan:
+    """The plan as rank 0 made it."""
+    return StepPlan(
+        epoch=message.epoch,
+        step=message.step,
+        cancelled_slots=tuple(message.cancelled_slots),
+        admissions=tuple(
+            Admission(a.slot, _request_from_proto(a.request), a.num_cached_tokens) for a in message.admissions
+        ),
+        chunks=tuple(PrefillChunk(c.slot, c.start, c.num_scheduled_tokens) for c in message.chunks),
+        windows=tuple(DecodeWindow(w.slot, w.max_rows) for w in message.windows),
+        report_memory=message.report_memory,
+    )
+
+
+def memory_to_proto(account: MemoryAccount) -> engine_pb.RankMemory:
+    """One rank's account of memory."""
+    return engine_pb.RankMemory(
+        rank=account.rank,
+        resident_bytes=account.resident_bytes,
+        total_bytes=account.total_bytes,
+        free_bytes=account.free_bytes,
+        parts=dict(account.parts),
+    )
+
+
+def memory_from_proto(message: engine_pb.RankMemory) -> MemoryAccount:
+    """One rank's account of memory."""
+    return MemoryAccount(
+        message.rank, message.resident_bytes, message.total_bytes, message.free_bytes, dict(message.parts)
+    )
+
+
+def differences_to_proto(differences: list[Difference]) -> list[pb.Difference]:
+    """What two ranks disagree on."""
+    return [
+        pb.Difference(name=d.name, leader_value=d.leader_value, follower_value=d.follower_value) for d in differences
+    ]
+
+
+def values_from_proto(message: pb.HandshakeRequest | pb.HandshakeResponse) -> tuple[dict[str, str], dict[str, str]]:
+    """Settings and hashes of a handshake message."""
+    settings: Mapping[str, str] = message.settings
+    hashes: Mapping[str, str] = message.hashes
+    return dict(settings), dict(hashes)
+
+
+def _request_to_proto(request: Request) -> engine_pb.GenerateRequest:
+    sampling, limits = request.sampling, request.limits
+    message = engine_pb.GenerateRequest(
+        request_id=request.request_id,
+        prompt_token_ids=request.prompt_token_ids,
+        sampling=engine_pb.SamplingParams(
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            min_p=sampling.min_p,
+            seed=_to_signed(sampling.seed),
+        ),
+        limits=engine_pb.Limits(
+            max_tokens=limits.max_tokens, stop_token_ids=sorted(limits.stop_token_ids), ignore_eos=limits.ignore_eos
+        ),
+        num_prior_output_tokens=request.num_prior_output_tokens,
+    )
+    if request.num_top_logprobs is not None:
+        message.logprobs.num_top = request.num_top_logprobs
+    if request.num_prompt_top_logprobs is not None:
+        message.prompt_logprobs.num_top = request.num_prompt_top_logprobs
+    return message
+
+
+def _request_from_proto(message: engine_pb.GenerateRequest) -> Request:
+    sampling, limits = message.sampling, message.limits
+    return Request(
+        request_id=message.request_id,
+        prompt_token_ids=tuple(message.prompt_token_ids),
+        sampling=SamplingParams(
+            seed=sampling.seed % SEED_RANGE,
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            min_p=sampling.min_p,
+        ),
+        limits=Limits(limits.max_tokens, frozenset(limits.stop_token_ids), limits.ignore_eos),
+        num_top_logprobs=message.logprobs.num_top if message.HasField("logprobs") else None,
+        num_prompt_top_logprobs=message.prompt_logprobs.num_top if message.HasField("prompt_logprobs") else None,
+        num_prior_output_tokens=message.num_prior_output_tokens,
+    )
+
+
+def _to_signed(seed: int) -> int:
+    """The wire's seed is signed: the same 64 bits."""
+    return seed - SEED_RANGE if seed >= SEED_RANGE // 2 else seed
