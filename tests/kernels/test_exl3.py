@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+
 from twinspark_kernels.exl3 import (
     MCG_MULTIPLIER,
     MUL1_MULTIPLIER,

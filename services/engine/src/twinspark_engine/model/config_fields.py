@@ -27,17 +27,18 @@ class ConfigFields:
 
     values: Mapping[str, object]
     prefix: str
+    reason: CheckpointReason = CheckpointReason.CONFIG_UNSUPPORTED
 
     def refuse(self, name: str, value: object, expected: str) -> NoReturn:
-        """Raises CONFIG_UNSUPPORTED for the field."""
+        """Raises CheckpointError for the field."""
         message = f"{self.prefix}{name} is {json.dumps(value, default=str)}: {expected}"
-        raise CheckpointError(CheckpointReason.CONFIG_UNSUPPORTED, message)
+        raise CheckpointError(self.reason, message)
 
     def require(self, name: str) -> object:
         """The value of a field that must be there (defaults differ between spellings, so none is assumed)."""
         if name not in self.values:
             message = f"{self.prefix}{name} is missing"
-            raise CheckpointError(CheckpointReason.CONFIG_UNSUPPORTED, message)
+            raise CheckpointError(self.reason, message)
         return self.values[name]
 
     def integer(self, name: str, minimum: int = 1) -> int:
@@ -73,7 +74,7 @@ class ConfigFields:
         value = self.require(name)
         if not isinstance(value, dict):
             self.refuse(name, value, "an object is needed")
-        return ConfigFields(value, f"{self.prefix}{name}.")
+        return ConfigFields(value, f"{self.prefix}{name}.", self.reason)
 
     def only(self, name: str, supported: object, required: bool = False) -> None:
         """Refuses any other value than the supported one; an absent field passes unless it is required."""

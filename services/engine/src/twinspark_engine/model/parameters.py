@@ -9,7 +9,8 @@ Tensors have the compute dtype unless their comment says fp32. Weights of linear
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -116,3 +117,19 @@ class ModelWeights:
     head: Tensor  # [Vw, D]: vocabulary rows vocab_offset and up
     vocab_offset: int
     mtp: MtpWeights | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(self))
+
+
+def _tensors(node: object) -> Iterator[Tensor]:
+    if isinstance(node, Tensor):
+        yield node
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from _tensors(item)
+    elif is_dataclass(node):
+        for field in fields(node):
+            yield from _tensors(getattr(node, field.name))

@@ -1,0 +1,43 @@
+"""GLM's 36 added tokens in GLM's order; True: the special flag (skipped when decoding), False: its text is kept."""
+
+NUM_ROOM_ROWS = 24
+"""Embedding rows after the last token: no bytes, never drawn."""
+
+SPECIAL_TOKENS: tuple[tuple[str, bool], ...] = (
+    ("<|endoftext|>", True),
+    ("[MASK]", True),
+    ("[gMASK]", True),
+    ("[sMASK]", True),
+    ("<sop>", True),
+    ("<eop>", True),
+    ("<|system|>", True),
+    ("<|user|>", True),
+    ("<|assistant|>", True),
+    ("<|observation|>", True),
+    ("<|begin_of_image|>", True),
+    ("<|end_of_image|>", True),
+    ("<|begin_of_video|>", True),
+    ("<|end_of_video|>", True),
+    ("<|begin_of_audio|>", True),
+    ("<|end_of_audio|>", True),
+    ("<|begin_of_transcription|>", True),
+    ("<|end_of_transcription|>", True),
+    ("<|code_prefix|>", True),
+    ("<|code_middle|>", True),
+    ("<|code_suffix|>", True),
+    ("<think>", False),
+    ("</think>", False),
+    ("<tool_call>", False),
+    ("</tool_call>", False),
+    ("<tool_response>", False),
+    ("</tool_response>", False),
+    ("<arg_key>", False),
+    ("</arg_key>", False),
+    ("<arg_value>", False),
+    ("</arg_value>", False),
+    ("/nothink", False),
+    ("<|begin_of_box|>", False),
+    ("<|end_of_box|>", False),
+    ("<|image|>", True),
+    ("<|video|>", True),
+)
