@@ -3,14 +3,18 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from support.hash_model import HashModel, HashState
+from support.one_page_sampler import draw_token
 from support.random_plans import RandomPlans, Reply, run_alone, varied_requests
 from support.thread_transport import run_ranks
+from twinspark_engine.model.rows import Rows
 from twinspark_engine.ranks.transport import LocalTransport, Transport
 from twinspark_engine.request import FinishReason, Limits, Request, SamplingParams
 from twinspark_engine.runner.runner import Runner, RunnerLimits
 from twinspark_engine.scheduler.plan import Admission, DecodeWindow, PrefillChunk, StepPlan, StepResult
+from twinspark_kernels.row_class import RowClass
 
 VOCABULARY = 96
 CONTEXT = 512
@@ -70,6 +74,17 @@ def test_the_reference_run_is_sensitive_to_class_position_and_history() -> None:
     grown = Request("one", (*range(65), base[0]), GREEDY, limits)
     assert longer != base
     assert run_alone(build_runner().execute, grown, 256).token_ids[:19] != base[1:]
+
+
+def test_output_tokens_are_drawn_at_the_positions_from_the_prompts_length_on() -> None:
+    sampling = SamplingParams(99, temperature=1.5, top_k=20)
+    reply = run_alone(build_runner().execute, request_of(70, Limits(5, ignore_eos=True), sampling), 256)
+    model, state = HashModel(LocalTransport(), VOCABULARY), HashState(1, CONTEXT)
+    hidden = model.forward(Rows.segment(RowClass.PROMPT, torch.arange(70), 0, 0), state)[-1:]
+    for position, token_id in enumerate(reply.token_ids, start=70):
+        page = model.logits(hidden, RowClass.DECODE)[0].tolist()
+        assert draw_token(page, sampling, position, 90) == token_id
+        hidden = model.forward(Rows.segment(RowClass.DECODE, torch.tensor([token_id]), 0, position), state)
 
 
 def test_masked_ids_are_never_drawn() -> None:

@@ -119,6 +119,38 @@ def test_a_wide_nucleus_uses_whole_rows_of_a_real_vocabulary(world_size: int) ->
     assert drawn_ids(logits, rows, world_size) == ids_on_one_page(logits, rows)
 
 
+@pytest.mark.parametrize("world_size", [1, 2])
+@pytest.mark.parametrize(
+    ("top_p", "kept"), [(0.25, 2), (0.5, 4), (math.nextafter(0.5, 1), 5), (math.nextafter(1, 0), 8)]
+)
+def test_the_nucleus_ends_exactly_where_its_mass_is_reached(world_size: int, top_p: float, kept: int) -> None:
+    logits = torch.full((1, 64), -90.0)
+    logits[0, 30:38] = 2.0
+    for top_k in (0, 8, 20):
+        rows = [DrawRow(SamplingParams(seed, top_k=top_k, top_p=top_p), 4) for seed in range(MAX_ROWS)]
+        found = drawn_ids(logits.expand(MAX_ROWS, -1).contiguous(), rows, world_size)
+        assert set(found) == set(range(30, 30 + kept))
+
+
+def test_candidates_of_one_rank_never_stand_for_those_that_another_did_not_send(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sampling, "NUCLEUS_CANDIDATES", 4)
+    logits = torch.full((1, 64), -30.0)
+    # Rank 0 holds 8 ids and sends 4; the nucleus is 7 of them. The 4 of rank 1 would fill it up as well.
+    logits[0, 3:11] = 0.0
+    logits[0, 40:44] = -0.1
+    rows = [DrawRow(SamplingParams(seed, top_p=0.6), 4) for seed in range(MAX_ROWS)]
+    assert set(drawn_ids(logits.expand(MAX_ROWS, -1).contiguous(), rows, 2)) == set(range(3, 10))
+
+
+def test_min_p_is_measured_against_the_likeliest_of_all_ranks() -> None:
+    logits = torch.full((1, 1000), 4.0)
+    logits[0, 5] = 5.0
+    rows = [DrawRow(SamplingParams(seed, min_p=0.5), 4) for seed in range(MAX_ROWS)]
+    assert set(drawn_ids(logits.expand(MAX_ROWS, -1).contiguous(), rows, 2)) == {5}
+
+
 def rows_of_every_kind(seed: int) -> list[DrawRow]:
     kinds = [
         SamplingParams(seed, temperature=0),
