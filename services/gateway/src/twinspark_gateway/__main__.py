@@ -1,0 +1,38 @@
+"""Runs the gateway: settings, application, HTTP server."""
+
+import sys
+
+import uvicorn
+
+from twinspark_gateway.app import build_app
+from twinspark_gateway.prompt.tokenizer import TokenizerError
+from twinspark_gateway.schemas.sampling_defaults import GenerationConfigError
+from twinspark_gateway.settings import Settings
+from twinspark_gateway.web.keys import KeysError
+from twinspark_gateway.web.listener import AddressTakenError, open_listener
+from twinspark_rpc import configure_logging, load_settings
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT; running requests then get the drain time."""
+    settings = load_settings(Settings)
+    configure_logging("gateway", settings.log_level)
+    try:
+        app = build_app(settings)
+        listener = open_listener(settings.host, settings.port)
+    except (TokenizerError, GenerationConfigError, KeysError, AddressTakenError) as error:
+        sys.exit(f"twinspark_gateway: {error}")
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        timeout_keep_alive=settings.idle_seconds,
+        timeout_graceful_shutdown=settings.drain_seconds,
+        server_header=False,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

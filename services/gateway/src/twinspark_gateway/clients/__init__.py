@@ -1,0 +1,1 @@
+"""The services that the gateway calls, one file for each."""

@@ -1,0 +1,74 @@
+"""EngineService as the gateway calls it: deadlines, statuses as HTTP errors, streams that cancel themselves."""
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+import grpc
+
+from twinspark.engine.v1 import engine_pb2 as pb
+from twinspark.engine.v1 import engine_pb2_grpc
+from twinspark_gateway.convert import event_from_proto, generation_to_proto, model_from_proto, stats_from_proto
+from twinspark_gateway.errors import ApiError, from_status, internal_failure
+from twinspark_gateway.generation import EngineModel, EngineStats, Event, Finished, Generation
+from twinspark_rpc import REQUEST_ID_KEY, ChannelSettings, open_channel, read_status
+
+
+class Generator(Protocol):
+    """Anything that runs generations; the engine's client is one."""
+
+    def generate(self, generation: Generation) -> AsyncGenerator[Event, None]:
+        """Run one generation. Ends after Finished. Raises ApiError. Closing the iterator cancels the request."""
+        ...
+
+
+class EngineClient:
+    """One channel to the engine. Used from the event loop only; it connects when first called."""
+
+    def __init__(self, address: str, settings: ChannelSettings, timeout_seconds: float) -> None:
+        self._channel = open_channel(address, settings)
+        self._stub: engine_pb2_grpc.EngineServiceAsyncStub = engine_pb2_grpc.EngineServiceStub(self._channel)
+        self._timeout = timeout_seconds
+
+    async def close(self) -> None:
+        """Close the channel; running calls are cancelled."""
+        await self._channel.close()
+
+    async def describe(self) -> EngineModel:
+        """Ask for the engine's description. Raises ApiError."""
+        try:
+            return model_from_proto(await self._stub.Describe(pb.DescribeRequest(), timeout=self._timeout))
+        except grpc.aio.AioRpcError as error:
+            raise _refusal(error) from error
+
+    async def get_stats(self) -> EngineStats:
+        """Ask for gauges and counters. Raises ApiError."""
+        try:
+            return stats_from_proto(await self._stub.GetStats(pb.GetStatsRequest(), timeout=self._timeout))
+        except grpc.aio.AioRpcError as error:
+            raise _refusal(error) from error
+
+    async def generate(self, generation: Generation) -> AsyncGenerator[Event, None]:
+        """Run one generation, as Generator says."""
+        metadata = ((REQUEST_ID_KEY, generation.request_id),)
+        call = self._stub.Generate(generation_to_proto(generation), metadata=metadata)
+        is_finished = False
+        try:
+            async for response in call:
+                event = event_from_proto(response)
+                if event is not None:
+                    is_finished = is_finished or isinstance(event, Finished)
+                    yield event
+        except grpc.aio.AioRpcError as error:
+            raise _refusal(error) from error
+        finally:
+            # Without effect on a call that has ended.
+            call.cancel()
+        if not is_finished:
+            raise internal_failure()
+
+
+def _refusal(error: grpc.aio.AioRpcError) -> ApiError:
+    status = read_status(error)
+    # The engine names fields by their path in its own messages; the last part is the API's name.
+    field = status.metadata.get("field")
+    return from_status(status.code, status.message, field.rpartition(".")[2] if field else None)

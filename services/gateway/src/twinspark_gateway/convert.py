@@ -1,0 +1,130 @@
+"""Converts between the engine's protobuf messages and the gateway's own types; no other module knows both."""
+
+from collections.abc import Sequence
+
+from twinspark.engine.v1 import engine_pb2 as pb
+from twinspark_gateway.generation import (
+    Admitted,
+    EngineModel,
+    EngineStats,
+    Event,
+    Finished,
+    Generation,
+    PromptLogprobs,
+    Step,
+    TokenLogprob,
+)
+
+GAUGES = (
+    "num_slots",
+    "num_running",
+    "num_waiting",
+    "num_prefilling",
+    "num_blocks",
+    "num_blocks_used",
+    "quiet_ms",
+    "epoch",
+)
+COUNTERS = (
+    "requests_total",
+    "requests_failed_total",
+    "requests_cancelled_total",
+    "prompt_tokens_total",
+    "cached_tokens_total",
+    "output_tokens_total",
+    "drafted_tokens_total",
+    "accepted_tokens_total",
+    "steps_total",
+    "prefill_us_total",
+    "decode_us_total",
+)
+_REASONS = {pb.FINISH_REASON_STOP: "stop", pb.FINISH_REASON_LENGTH: "length"}
+
+
+def generation_to_proto(generation: Generation) -> pb.GenerateRequest:
+    """Build the request of Generate."""
+    sampling = generation.sampling
+    request = pb.GenerateRequest(
+        request_id=generation.request_id,
+        prompt_token_ids=generation.prompt_token_ids,
+        sampling=pb.SamplingParams(
+            temperature=sampling.temperature,
+            top_k=sampling.top_k,
+            top_p=sampling.top_p,
+            min_p=sampling.min_p,
+            seed=sampling.seed,
+            seed_offset=generation.seed_offset,
+        ),
+        limits=pb.Limits(
+            max_tokens=generation.max_tokens,
+            stop_token_ids=generation.stop_token_ids,
+            ignore_eos=generation.ignore_eos,
+        ),
+        draft_mode=pb.DRAFT_MODE_UNSPECIFIED if generation.draft else pb.DRAFT_MODE_OFF,
+    )
+    if generation.num_top_logprobs is not None:
+        request.logprobs.num_top = generation.num_top_logprobs
+        request.logprobs.SetInParent()
+    if generation.num_top_prompt_logprobs is not None:
+        request.prompt_logprobs.num_top = generation.num_top_prompt_logprobs
+        request.prompt_logprobs.SetInParent()
+    return request
+
+
+def event_from_proto(response: pb.GenerateResponse) -> Event | None:
+    """Give the event of one message; None for an event of a newer engine."""
+    match response.WhichOneof("event"):
+        case "admitted":
+            admitted = response.admitted
+            return Admitted(admitted.num_cached_tokens, admitted.seed, admitted.queue_ms)
+        case "prompt_logprobs":
+            return PromptLogprobs(response.prompt_logprobs.start, _logprobs(response.prompt_logprobs.tokens))
+        case "step":
+            return Step(tuple(response.step.token_ids), _logprobs(response.step.logprobs))
+        case "finished":
+            return _finished(response.finished)
+        case _:
+            return None
+
+
+def _logprobs(tokens: Sequence[pb.TokenLogprobs]) -> tuple[TokenLogprob, ...]:
+    return tuple(
+        TokenLogprob(token.logprob, tuple(zip(token.top_token_ids, token.top_logprobs, strict=True)))
+        for token in tokens
+    )
+
+
+def _finished(finished: pb.Finished) -> Finished:
+    usage, timings = finished.usage, finished.timings
+    return Finished(
+        reason=_REASONS.get(finished.reason, "length"),
+        stop_token_id=finished.stop_token_id if finished.HasField("stop_token_id") else None,
+        prompt_tokens=usage.prompt_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        queue_s=timings.queue_us / 1e6,
+        prefill_s=timings.prefill_us / 1e6,
+        decode_s=timings.decode_us / 1e6,
+    )
+
+
+def model_from_proto(response: pb.DescribeResponse) -> EngineModel:
+    """Give the engine's description."""
+    return EngineModel(
+        context_length=response.context_length,
+        vocabulary_size=response.vocabulary_size,
+        eos_token_ids=frozenset(response.eos_token_ids),
+        num_slots=response.num_slots,
+        world_size=response.world_size,
+        max_top_logprobs=response.max_top_logprobs,
+        fingerprint=response.fingerprint,
+    )
+
+
+def stats_from_proto(response: pb.GetStatsResponse) -> EngineStats:
+    """Give the engine's gauges and counters."""
+    return EngineStats(
+        state=pb.EngineState.Name(response.state).removeprefix("ENGINE_STATE_").lower(),
+        gauges={name: int(getattr(response, name)) for name in GAUGES},
+        counters={name: int(getattr(response, name)) for name in COUNTERS},
+    )

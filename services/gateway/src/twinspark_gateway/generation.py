@@ -1,0 +1,115 @@
+"""What the gateway asks of the engine and what it hears back: plain data, without protobuf."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn; every field holds its effective value."""
+
+    temperature: float = 1.0
+    # 0: no cut.
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    # None: derived from the prompt by the engine. A signed 64-bit number.
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One call of Generate: one prompt, one choice."""
+
+    request_id: str
+    prompt_token_ids: Sequence[int]
+    max_tokens: int
+    sampling: Sampling = field(default_factory=Sampling)
+    # Index of the choice, added to the seed.
+    seed_offset: int = 0
+    stop_token_ids: Sequence[int] = ()
+    ignore_eos: bool = False
+    # Number of alternatives beside the token's own log probability; None: no log probabilities.
+    num_top_logprobs: int | None = None
+    num_top_prompt_logprobs: int | None = None
+    # False: one token a step, without drafts. The reply is the same.
+    draft: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token's log probability and the most likely alternatives as (id, log probability), most likely first."""
+
+    logprob: float
+    top: Sequence[tuple[int, float]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The request has its slot."""
+
+    num_cached_tokens: int
+    seed: int
+    queue_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLogprobs:
+    """Log probabilities of consecutive prompt tokens from index start on."""
+
+    start: int
+    tokens: Sequence[TokenLogprob]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The output tokens that one step committed; logprobs has one entry for each, or none."""
+
+    token_ids: Sequence[int]
+    logprobs: Sequence[TokenLogprob] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The engine ended the output. Times are in seconds."""
+
+    # "stop" or "length".
+    reason: str
+    stop_token_id: int | None
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    queue_s: float
+    prefill_s: float
+    decode_s: float
+
+
+Event = Admitted | PromptLogprobs | Step | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class EngineModel:
+    """What never changes while the engine runs."""
+
+    context_length: int
+    vocabulary_size: int
+    eos_token_ids: frozenset[int]
+    num_slots: int
+    world_size: int
+    max_top_logprobs: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """Gauges and counters of the engine, as in GetStatsResponse."""
+
+    # loading, forming, serving, draining or unspecified.
+    state: str
+    gauges: dict[str, int]
+    counters: dict[str, int]
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether the engine takes new requests."""
+        return self.state == "serving"

@@ -1,0 +1,1 @@
+"""Prompts: chat template, tokenizing, detokenizing, and the split of reasoning from answer."""

@@ -1,0 +1,53 @@
+"""Splits a chat reply into reasoning and answer by token id, so quoted markup in the answer never splits it."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class Part(enum.Enum):
+    """Where a token of a chat reply belongs."""
+
+    REASONING = "reasoning"
+    ANSWER = "answer"
+    # Markup of the reply's structure; it has no text.
+    MARKUP = "markup"
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkTokens:
+    """Ids of <think> and </think>."""
+
+    opening: int
+    closing: int
+
+
+class ReasoningSplitter:
+    """One reply's position: before, inside or after its reasoning. Fed every output token in order.
+
+    Without think tokens everything is answer.
+    """
+
+    def __init__(self, tokens: ThinkTokens | None, prompt_token_ids: Sequence[int]) -> None:
+        self._tokens = tokens
+        self._inside = tokens is not None and bool(prompt_token_ids) and prompt_token_ids[-1] == tokens.opening
+        self._fresh = True
+        self.num_reasoning_tokens = 0
+
+    def place(self, token_id: int) -> Part:
+        """Say where the token belongs, and move on.
+
+        With thinking off, a reply whose very first token is <think> is split all the same. Any other think token
+        outside the reasoning is markup and never splits again.
+        """
+        if self._tokens is None:
+            return Part.ANSWER
+        fresh, self._fresh = self._fresh, False
+        is_markup = token_id in (self._tokens.opening, self._tokens.closing)
+        if fresh and token_id == self._tokens.opening:
+            self._inside = True
+        if not self._inside:
+            return Part.MARKUP if is_markup else Part.ANSWER
+        self.num_reasoning_tokens += 1
+        self._inside = token_id != self._tokens.closing
+        return Part.MARKUP if is_markup else Part.REASONING

@@ -1,0 +1,145 @@
+"""Runs one choice: the engine's events in, deltas of text and then one end out.
+
+Streamed and whole replies are both made from these deltas, so they agree by construction.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from twinspark_gateway.clients.engine import Generator
+from twinspark_gateway.generation import Admitted, Finished, Generation, PromptLogprobs, Step, TokenLogprob
+from twinspark_gateway.reply.answer_text import PlacedLogprob
+from twinspark_gateway.reply.text_reader import Piece, TextReader
+from twinspark_gateway.reply.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The engine gave the choice its slot."""
+
+    index: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class PromptScored:
+    """Log probabilities of the prompt, one for each token; the first has none."""
+
+    index: int
+    logprobs: Sequence[TokenLogprob | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What one step added. token_ids are those since the last delta, also ones without text."""
+
+    index: int
+    reasoning: str
+    content: str
+    logprobs: Sequence[PlacedLogprob]
+    token_ids: Sequence[int]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last message of a choice."""
+
+    index: int
+    # "stop" or "length".
+    finish_reason: str
+    # The stop string, or the id among the request's stop_token_ids, that ended the output.
+    stop_reason: str | int | None
+    usage: Usage
+    # The engine's own account; None where a stop string ended the output before the engine did.
+    finished: Finished | None
+
+
+Message = Started | PromptScored | Delta | Ended
+
+
+@dataclass(slots=True)
+class Choice:
+    """One choice of a reply. Used once."""
+
+    index: int
+    generation: Generation
+    reader: TextReader
+    # End tokens and stop ids that end the output; they have no text.
+    end_token_ids: frozenset[int]
+    num_output_tokens: int = 0
+    num_cached_tokens: int = 0
+    stop_token_id: int | None = None
+    _unsent: list[int] = field(default_factory=list)
+    _prompt_logprobs: list[TokenLogprob | None] = field(default_factory=lambda: [None])
+
+    @property
+    def usage(self) -> Usage:
+        """Counts so far."""
+        return Usage(
+            prompt_tokens=len(self.generation.prompt_token_ids),
+            completion_tokens=self.num_output_tokens,
+            cached_tokens=self.num_cached_tokens,
+            reasoning_tokens=self.reader.num_reasoning_tokens,
+        )
+
+    async def run(self, engine: Generator) -> AsyncGenerator[Message, None]:
+        """Give the choice's messages; the last is Ended. Raises ApiError. Closing it cancels the request."""
+        scored = self.generation.num_top_prompt_logprobs is None
+        finished: Finished | None = None
+        async with aclosing(engine.generate(self.generation)) as events:
+            async for event in events:
+                if isinstance(event, Step | Finished) and not scored:
+                    scored = True
+                    yield PromptScored(self.index, self._prompt_logprobs)
+                if isinstance(event, Admitted):
+                    self.num_cached_tokens = event.num_cached_tokens
+                    yield Started(self.index, self.usage)
+                elif isinstance(event, PromptLogprobs):
+                    self._prompt_logprobs.extend(event.tokens)
+                elif isinstance(event, Step):
+                    delta = self._take_step(event)
+                    if delta is not None:
+                        yield delta
+                    if self.reader.matched_stop is not None:
+                        break
+                else:
+                    finished = event
+        if self.reader.matched_stop is None and self.stop_token_id is None:
+            delta = self._delta(self.reader.end(None, None), is_last=True)
+            if delta is not None:
+                yield delta
+        yield self._end(finished)
+
+    def _take_step(self, step: Step) -> Delta | None:
+        piece = Piece()
+        for i, token_id in enumerate(step.token_ids):
+            logprob = step.logprobs[i] if step.logprobs else None
+            self.num_output_tokens += 1
+            self._unsent.append(token_id)
+            if token_id in self.end_token_ids:
+                self.stop_token_id = token_id
+                piece.add(self.reader.end(token_id, logprob))
+                break
+            piece.add(self.reader.take(token_id, logprob))
+            if self.reader.matched_stop is not None:
+                break
+        is_last = self.stop_token_id is not None or self.reader.matched_stop is not None
+        return self._delta(piece, is_last=is_last)
+
+    def _delta(self, piece: Piece, *, is_last: bool) -> Delta | None:
+        """Give the delta; None while there is nothing to see. Ids without text wait for the next one or the end."""
+        is_empty = not (piece.reasoning or piece.content or piece.logprobs)
+        if is_empty and not (is_last and self._unsent):
+            return None
+        token_ids, self._unsent = self._unsent, []
+        return Delta(self.index, piece.reasoning, piece.content, piece.logprobs, token_ids, self.usage)
+
+    def _end(self, finished: Finished | None) -> Ended:
+        stop = self.reader.matched_stop
+        if stop is not None:
+            return Ended(self.index, "stop", stop, self.usage, finished)
+        reason = "stop" if self.stop_token_id is not None else finished.reason if finished is not None else "length"
+        is_asked = self.stop_token_id in self.generation.stop_token_ids
+        return Ended(self.index, reason, self.stop_token_id if is_asked else None, self.usage, finished)

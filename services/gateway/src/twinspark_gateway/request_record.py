@@ -1,0 +1,103 @@
+"""What is known about one HTTP request: it becomes one log line, without text, and the gateway's metrics."""
+
+import time
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from twinspark_gateway.errors import CLIENT_GONE, ApiError
+from twinspark_gateway.reply.choice import Ended
+from twinspark_gateway.reply.usage import Usage
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """Filled by the route while the request runs; the access layer writes it out at the end."""
+
+    request_id: str
+    method: str
+    path: str
+    key_label: str | None = None
+    started: float = field(default_factory=time.monotonic)
+    status: int = 0
+    # Set for requests that generate.
+    is_generation: bool = False
+    stream: bool = False
+    usage: Usage | None = None
+    max_tokens: int | None = None
+    num_choices: int = 0
+    thinking: bool | None = None
+    finish_reasons: list[str] = field(default_factory=list)
+    first_token_at: float | None = None
+    last_token_at: float | None = None
+    queue_seconds: float | None = None
+    prefill_seconds: float | None = None
+    decode_seconds: float | None = None
+    error: ApiError | None = None
+
+    def note_token(self) -> None:
+        """Note the time of output that reached the gateway."""
+        self.last_token_at = time.monotonic()
+        if self.first_token_at is None:
+            self.first_token_at = self.last_token_at
+
+    def note_end(self, ended: Ended) -> None:
+        """Note how a choice ended."""
+        self.finish_reasons.append(ended.finish_reason)
+        if ended.finished is not None:
+            self.queue_seconds = max(self.queue_seconds or 0.0, ended.finished.queue_s)
+            self.prefill_seconds = max(self.prefill_seconds or 0.0, ended.finished.prefill_s)
+            self.decode_seconds = max(self.decode_seconds or 0.0, ended.finished.decode_s)
+
+    @property
+    def outcome(self) -> str:
+        """How the request ended: ok, cancelled, refused or failed."""
+        status = self.error.status if self.error is not None else self.status
+        if status == CLIENT_GONE:
+            return "cancelled"
+        if status >= 500:
+            return "failed"
+        return "refused" if status >= 400 else "ok"
+
+    def log_fields(self) -> dict[str, object]:
+        """Give the fields of the log line; unknown ones are left out."""
+        fields: dict[str, object | None] = {
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "outcome": self.outcome,
+            "seconds": round(time.monotonic() - self.started, 4),
+            "key": self.key_label,
+        }
+        if self.error is not None:
+            # The code, not the message: messages may quote a value of the request.
+            fields |= {"error": self.error.code or self.error.type, "param": self.error.param}
+        if self.is_generation:
+            fields |= self._generation_fields()
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def _generation_fields(self) -> dict[str, object | None]:
+        usage = self.usage
+        first = self.first_token_at
+        return {
+            "stream": self.stream,
+            "thinking": self.thinking,
+            "max_tokens": self.max_tokens,
+            "choices": self.num_choices,
+            "prompt_tokens": usage.prompt_tokens if usage else None,
+            "cached_tokens": usage.cached_tokens if usage else None,
+            "output_tokens": usage.completion_tokens if usage else None,
+            "reasoning_tokens": usage.reasoning_tokens if usage else None,
+            "finish": ",".join(self.finish_reasons) or None,
+            "first_token_seconds": round(first - self.started, 4) if first is not None else None,
+            "queue_seconds": self.queue_seconds,
+            "prefill_seconds": self.prefill_seconds,
+            "decode_seconds": self.decode_seconds,
+        }
+
+
+def record_of(request: Request) -> RequestRecord:
+    """Give the record that the access layer made for this request."""
+    record = request.state.record
+    assert isinstance(record, RequestRecord)
+    return record

@@ -1,0 +1,102 @@
+"""What the two generating endpoints share: building Generate calls, and sending a reply streamed or whole."""
+
+import time
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from twinspark_gateway.errors import ApiError
+from twinspark_gateway.gateway import Gateway, gateway_of
+from twinspark_gateway.generation import EngineModel, Generation
+from twinspark_gateway.reply.fan_out import FanOut
+from twinspark_gateway.reply.usage import Usage
+from twinspark_gateway.request_record import RequestRecord, record_of
+from twinspark_gateway.schemas.chat_reply import ReplyHead
+from twinspark_gateway.schemas.sampling import ReplyOptions
+from twinspark_gateway.web.disconnect import run_while_connected
+from twinspark_gateway.web.event_stream import EventStream
+
+
+class Run(Protocol):
+    """One running request of either endpoint."""
+
+    def chunks(self, fan_out: FanOut) -> AsyncGenerator[dict[str, Any], None]:
+        """Give the chunks of the stream."""
+        ...
+
+    async def whole(self, fan_out: FanOut) -> Response:
+        """Give the whole reply."""
+        ...
+
+    def usage(self) -> Usage:
+        """Give the counts so far, also when the request ended early."""
+        ...
+
+
+def build_generation(
+    record: RequestRecord,
+    options: ReplyOptions,
+    prompt: Sequence[int],
+    *,
+    max_tokens: int,
+    seed_offset: int,
+    num_top_logprobs: int | None,
+    num_top_prompt_logprobs: int | None = None,
+) -> Generation:
+    """Build the Generate call of one choice, and note the request in its record."""
+    position = record.num_choices
+    record.is_generation, record.stream, record.max_tokens = True, options.stream, max_tokens
+    record.num_choices += 1
+    return Generation(
+        # A client may send one X-Request-Id twice; the engine needs a name for each call.
+        request_id=f"{record.request_id}-{uuid.uuid4().hex[:8]}-{position}",
+        prompt_token_ids=prompt,
+        max_tokens=max_tokens,
+        sampling=options.sampling,
+        seed_offset=seed_offset,
+        stop_token_ids=options.stop_token_ids,
+        ignore_eos=options.ignore_eos,
+        num_top_logprobs=num_top_logprobs,
+        num_top_prompt_logprobs=num_top_prompt_logprobs,
+        draft=options.draft,
+    )
+
+
+def end_token_ids(options: ReplyOptions, model: EngineModel) -> frozenset[int]:
+    """Give the ids that end the output and have no text."""
+    return frozenset(options.stop_token_ids) | (frozenset() if options.ignore_eos else model.eos_token_ids)
+
+
+def build_head(gateway: Gateway, model: EngineModel, prefix: str) -> ReplyHead:
+    """Give what every object of a new reply carries."""
+    return ReplyHead(
+        id=f"{prefix}-{uuid.uuid4().hex}",
+        created=int(time.time()),
+        model=gateway.settings.served_name,
+        system_fingerprint=model.fingerprint,
+    )
+
+
+async def respond(request: Request, fan_out: FanOut, run: Run, *, stream: bool) -> Response:
+    """Start the choices and give the response. Raises ApiError while the status can still be chosen."""
+    gateway, record = gateway_of(request), record_of(request)
+    gateway.metrics.change_inflight(1)
+    async with AsyncExitStack() as stack:
+        stack.callback(gateway.metrics.change_inflight, -1)
+        stack.callback(lambda: setattr(record, "usage", run.usage()))
+        await stack.enter_async_context(fan_out)
+        if not stream:
+            return await run_while_connected(request.receive, run.whole(fan_out))
+        admission = fan_out.wait_for_admission(gateway.settings.admission_wait_seconds)
+        await run_while_connected(request.receive, admission)
+        # From here on the event stream owns what is open.
+        owned = stack.pop_all()
+
+    def note_error(error: ApiError) -> None:
+        record.error = error
+
+    return EventStream(run.chunks(fan_out), owned, gateway.settings.sse_keepalive_seconds, note_error)

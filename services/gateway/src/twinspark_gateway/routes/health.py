@@ -1,0 +1,63 @@
+"""GET /health and GET /metrics, from the last copy of the engine's statistics: they never wait for the engine."""
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import JSONResponse, Response
+
+from twinspark_gateway.gateway import Gateway, gateway_of
+
+router = APIRouter()
+
+
+@router.get("/health")
+@router.get("/v1/health")
+async def health(request: Request) -> Response:
+    """Say whether requests are served: 200, or 503 with the reason."""
+    gateway = gateway_of(request)
+    problem = gateway.monitor.problem
+    status = 200 if problem is None else 503
+    if gateway.settings.keys_file is not None:
+        return JSONResponse({"status": "ok" if problem is None else "unavailable"}, status)
+    return JSONResponse(_describe(gateway, problem), status)
+
+
+@router.get("/metrics")
+@router.get("/v1/metrics")
+async def metrics(request: Request) -> Response:
+    """Expose metrics in Prometheus' text format."""
+    return Response(generate_latest(gateway_of(request).metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _describe(gateway: Gateway, problem: str | None) -> dict[str, Any]:
+    stats, age, model = gateway.monitor.stats, gateway.monitor.age_seconds, gateway.monitor.model
+    reply: dict[str, Any] = {
+        "status": "ok" if problem is None else "unavailable",
+        "ok": problem is None,
+        "problem": problem,
+        "uptime_s": int(time.time()) - gateway.started_at,
+        "inflight": int(gateway.metrics.num_inflight),
+        "engine": {"state": stats.state if stats is not None else None, "age_s": age and round(age, 3)},
+    }
+    if model is not None:
+        reply |= {"model": gateway.settings.served_name, "context_length": model.context_length}
+    if stats is not None:
+        gauges, counters = stats.gauges, stats.counters
+        decoding = gauges["num_running"] - gauges["num_prefilling"]
+        reply |= {
+            "busy": gauges["num_running"] > 0,
+            "requests_running": gauges["num_running"],
+            "requests_waiting": gauges["num_waiting"],
+            "requests_total": counters["requests_total"],
+            "prompt_tokens_total": counters["prompt_tokens_total"],
+            "completion_tokens_total": counters["output_tokens_total"],
+            "cached_tokens_total": counters["cached_tokens_total"],
+            "drafted_total": counters["drafted_tokens_total"],
+            "accepted_total": counters["accepted_tokens_total"],
+            "prefill_seconds_total": counters["prefill_us_total"] / 1e6,
+            "decode_seconds_total": counters["decode_us_total"] / 1e6,
+            "streams": {"decoding": decoding, "prefilling": gauges["num_prefilling"], "max": gauges["num_slots"]},
+        }
+    return reply

@@ -1,0 +1,78 @@
+"""The body of POST /v1/chat/completions (and of /tokenize with messages)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twinspark_gateway.errors import invalid
+from twinspark_gateway.generation import EngineModel
+from twinspark_gateway.prompt.template import Conversation
+from twinspark_gateway.schemas.fields import Fields
+from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
+from twinspark_gateway.schemas.messages import read_messages
+from twinspark_gateway.schemas.sampling import ReplyOptions, read_reply_options
+from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
+from twinspark_gateway.schemas.thinking import read_thinking
+
+MAX_TOP_LOGPROBS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A checked chat request."""
+
+    conversation: Conversation
+    options: ReplyOptions
+    # The limit that was given; None: what the context leaves.
+    max_tokens: int | None
+    # Alternatives beside each token's own log probability; None: none were asked for.
+    num_top_logprobs: int | None
+    include_reasoning: bool
+
+
+def read_conversation(body: Mapping[str, Any], default_effort: str) -> Conversation:
+    """Read the fields that make the prompt. Raises ApiError."""
+    fields = Fields(body)
+    thinking = read_thinking(fields, default_effort)
+    messages = read_messages(body.get("messages"))
+    continues = fields.boolean("continue_final_message", False)
+    opens = fields.boolean("add_generation_prompt", not continues)
+    if continues and opens:
+        message = "'continue_final_message' and 'add_generation_prompt' must not both be true."
+        raise invalid("continue_final_message", message, code="invalid_value")
+    if continues and messages[-1]["role"] != "assistant":
+        message = "'continue_final_message' needs an assistant message at the end of 'messages'."
+        raise invalid("continue_final_message", message, code="invalid_value")
+    return Conversation(
+        messages=messages,
+        enable_thinking=thinking.enabled,
+        reasoning_effort=thinking.effort,
+        add_generation_prompt=opens,
+        continue_final_message=continues,
+        kwargs=thinking.template_kwargs,
+    )
+
+
+def read_chat_request(
+    body: Mapping[str, Any], model: EngineModel, defaults: SamplingDefaults, default_effort: str
+) -> ChatRequest:
+    """Read and check a body. Raises ApiError."""
+    fields = Fields(body)
+    check_later_fields(body, CHAT)
+    max_tokens = fields.integer("max_tokens", 1)
+    max_completion_tokens = fields.integer("max_completion_tokens", 1)
+    return ChatRequest(
+        conversation=read_conversation(body, default_effort),
+        options=read_reply_options(fields, model, defaults),
+        max_tokens=max_tokens if max_completion_tokens is None else max_completion_tokens,
+        num_top_logprobs=_read_logprobs(fields, model),
+        include_reasoning=fields.boolean("include_reasoning", True),
+    )
+
+
+def _read_logprobs(fields: Fields, model: EngineModel) -> int | None:
+    wanted = fields.boolean("logprobs", False)
+    count = fields.integer("top_logprobs", 0, min(MAX_TOP_LOGPROBS, model.max_top_logprobs))
+    if count and not wanted:
+        raise invalid("top_logprobs", "'top_logprobs' needs 'logprobs': true.", code="invalid_value")
+    return (count or 0) if wanted else None

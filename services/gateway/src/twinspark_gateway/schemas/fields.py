@@ -1,0 +1,130 @@
+"""Reads the fields of a request body with the number rules of the API. null always means "not given".
+
+Integers may come as integral floats or strings (20.0, "20"); booleans are never numbers; NaN and infinities never are.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from twinspark_gateway.errors import ApiError, invalid
+
+_INTEGER = re.compile(r"[+-]?\d{1,40}")
+_SHOWN_CHARACTERS = 80
+
+
+def show(value: Any) -> str:
+    """Describe a refused value, shortened."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def read_integer(value: Any) -> int | None:
+    """Give the integer that a JSON value stands for, or None if it stands for none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        return int(value)
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        return int(value)
+    return None
+
+
+def refuse(name: str, value: Any, expected: str) -> ApiError:
+    """Build the 400 that says what a field must be and what it was."""
+    return invalid(name, f"'{name}' must be {expected} (got {show(value)}).", code="invalid_value")
+
+
+class Fields:
+    """The body of one request. Every reader raises a 400 that names the field."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        self._body = body
+
+    def get(self, name: str) -> Any:
+        """Give the raw value; None if it is missing or null."""
+        return self._body.get(name)
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """Read true or false."""
+        value = self._body.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise refuse(name, value, "a boolean")
+        return value
+
+    def text(self, name: str) -> str | None:
+        """Read a string."""
+        value = self._body.get(name)
+        if value is not None and not isinstance(value, str):
+            raise refuse(name, value, "a string")
+        return value
+
+    def integer(self, name: str, low: int | None = None, high: int | None = None) -> int | None:
+        """Read an integer in [low, high]."""
+        value = self._body.get(name)
+        if value is None:
+            return None
+        number = read_integer(value)
+        if number is None:
+            raise refuse(name, value, "an integer")
+        if (low is not None and number < low) or (high is not None and number > high):
+            raise refuse(name, value, _range_text("an integer", low, high))
+        return number
+
+    def number(self, name: str, low: float, high: float | None = None, *, above_low: bool = False) -> float | None:
+        """Read a number in [low, high], or in (low, high] with above_low."""
+        value = self._body.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise refuse(name, value, "a number")
+        try:
+            number = float(value)
+        except OverflowError:
+            raise refuse(name, value, "a finite number") from None
+        if not math.isfinite(number):
+            raise refuse(name, value, "a finite number")
+        if number < low or (above_low and number == low) or (high is not None and number > high):
+            bound = f"above {low:g}" if above_low else f"at least {low:g}"
+            raise refuse(name, value, f"a number {bound}" + (f" and at most {high:g}" if high is not None else ""))
+        return number
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Read an object; an empty one if it is not given."""
+        value = self._body.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise refuse(name, value, "an object")
+        return value
+
+    def token_ids(self, name: str, vocabulary_size: int) -> tuple[int, ...]:
+        """Read a list of token ids; empty if it is not given."""
+        value = self._body.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            raise refuse(name, value, "a list of token ids")
+        return check_token_ids(name, value, vocabulary_size)
+
+
+def check_token_ids(name: str, values: list[Any], vocabulary_size: int | None) -> tuple[int, ...]:
+    """Check that every entry is a token id of the vocabulary (any id from 0 on where its size is not known)."""
+    for value in values:
+        if type(value) is not int:
+            raise refuse(name, value, "a list of token ids, each an integer")
+        if value < 0 or (vocabulary_size is not None and value >= vocabulary_size):
+            limit = f"0 to {vocabulary_size - 1}" if vocabulary_size is not None else "0 or more"
+            raise refuse(name, value, f"a list of token ids of the vocabulary ({limit})")
+    return tuple(values)
+
+
+def _range_text(kind: str, low: int | None, high: int | None) -> str:
+    if low is None:
+        return f"{kind}, at most {high}"
+    return f"{kind}, at least {low}" + (f" and at most {high}" if high is not None else "")

@@ -1,0 +1,96 @@
+"""The request fields that chat and completions share: how tokens are drawn and when a reply ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from twinspark_gateway.errors import invalid
+from twinspark_gateway.generation import EngineModel, Sampling
+from twinspark_gateway.schemas.fields import Fields, refuse, show
+from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
+
+MAX_STOPS = 64
+MAX_STOP_CHARACTERS = 4096
+_TOP_K_OFF = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOptions:
+    """What a request says about its reply, apart from the prompt and the limit of tokens."""
+
+    sampling: Sampling
+    num_choices: int
+    stop: tuple[str, ...]
+    stop_token_ids: tuple[int, ...]
+    ignore_eos: bool
+    skip_special_tokens: bool
+    stream: bool
+    include_usage: bool
+    continuous_usage: bool
+    return_token_ids: bool
+    # False: draft: false was asked for.
+    draft: bool
+
+
+def read_reply_options(fields: Fields, model: EngineModel, defaults: SamplingDefaults) -> ReplyOptions:
+    """Read and check the shared fields. Raises ApiError."""
+    stream = fields.boolean("stream", False)
+    include_usage, continuous_usage = _read_stream_options(fields, stream)
+    return ReplyOptions(
+        sampling=_read_sampling(fields, defaults),
+        num_choices=_read_n(fields, model.num_slots),
+        stop=_read_stop(fields),
+        stop_token_ids=fields.token_ids("stop_token_ids", model.vocabulary_size),
+        ignore_eos=fields.boolean("ignore_eos", False),
+        skip_special_tokens=fields.boolean("skip_special_tokens", True),
+        stream=stream,
+        include_usage=include_usage,
+        continuous_usage=continuous_usage,
+        return_token_ids=fields.boolean("return_token_ids", False),
+        draft=fields.get("draft") is not False,
+    )
+
+
+def _read_sampling(fields: Fields, defaults: SamplingDefaults) -> Sampling:
+    temperature = fields.number("temperature", 0)
+    top_p = fields.number("top_p", 0, 1, above_low=True)
+    min_p = fields.number("min_p", 0, 1)
+    top_k = fields.integer("top_k")
+    seed = fields.integer("seed", -(1 << 63), (1 << 64) - 1)
+    if seed is not None and seed >= 1 << 63:
+        seed -= 1 << 64
+    return Sampling(
+        temperature=defaults.temperature if temperature is None else temperature,
+        top_k=defaults.top_k if top_k is None else min(max(top_k, _TOP_K_OFF), (1 << 31) - 1),
+        top_p=defaults.top_p if top_p is None else top_p,
+        min_p=defaults.min_p if min_p is None else min_p,
+        seed=seed,
+    )
+
+
+def _read_n(fields: Fields, num_slots: int) -> int:
+    count = fields.integer("n", 1)
+    if count is not None and count > num_slots:
+        raise invalid("n", f"'n' must be at most {num_slots} on this server (got {show(count)}).", code="invalid_value")
+    return 1 if count is None else count
+
+
+def _read_stop(fields: Fields) -> tuple[str, ...]:
+    value = fields.get("stop")
+    stops: Sequence[object] = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
+        raise refuse("stop", value, "a string or a list of strings")
+    texts = tuple(str(stop) for stop in stops if stop)
+    if len(texts) > MAX_STOPS:
+        raise invalid("stop", f"'stop' must hold at most {MAX_STOPS} strings.", code="invalid_value")
+    if any(len(text) > MAX_STOP_CHARACTERS for text in texts):
+        message = f"'stop': each string must be at most {MAX_STOP_CHARACTERS} characters long."
+        raise invalid("stop", message, code="invalid_value")
+    return texts
+
+
+def _read_stream_options(fields: Fields, stream: bool) -> tuple[bool, bool]:
+    """Give (include_usage, continuous_usage_stats)."""
+    options = Fields(fields.mapping("stream_options"))
+    if fields.get("stream_options") is not None and not stream:
+        raise invalid("stream_options", "'stream_options' is only allowed with 'stream': true.", code="invalid_value")
+    return options.boolean("include_usage", False), options.boolean("continuous_usage_stats", False)

@@ -1,0 +1,88 @@
+"""The switches for thinking: which field wins, and what the template is told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twinspark_gateway.errors import invalid, not_served_yet
+from twinspark_gateway.prompt.template import RESERVED_KWARGS
+from twinspark_gateway.schemas.fields import Fields, read_integer, refuse
+
+# What a request may name, and the template's word for it; "none" switches thinking off.
+EFFORTS: Mapping[str, str | None] = {
+    "none": None,
+    "minimal": "low",
+    "low": "low",
+    "medium": "high",
+    "high": "high",
+    "xhigh": "max",
+    "max": "max",
+}
+_OWN_KWARGS = frozenset({"enable_thinking", "thinking", "reasoning_effort"})
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """What a chat request says about its reasoning."""
+
+    enabled: bool
+    # low, high or max; None leaves it to the template.
+    effort: str | None
+    # Other variables for the template; clear_thinking is always among them.
+    template_kwargs: Mapping[str, Any]
+
+
+def read_thinking(fields: Fields, default_effort: str) -> Thinking:
+    """Read the switches. An explicit switch beats effort "none"; the top-level effort beats the template's."""
+    kwargs = Fields(fields.mapping("chat_template_kwargs"))
+    passed = _passed_kwargs(fields.mapping("chat_template_kwargs"))
+    effort = _read_effort(fields)
+    if effort is None:
+        effort = _read_effort(kwargs)
+    explicit = _read_switch(fields, kwargs)
+    enabled = explicit if explicit is not None else effort != "none"
+    word = EFFORTS[effort] if effort is not None else default_effort or None
+    return Thinking(enabled, word if enabled else None, passed)
+
+
+def _passed_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    reserved = sorted(RESERVED_KWARGS & kwargs.keys())
+    if reserved:
+        message = f"'chat_template_kwargs' must not hold '{reserved[0]}'."
+        raise invalid("chat_template_kwargs", message, code="invalid_value")
+    passed = {key: value for key, value in kwargs.items() if key not in _OWN_KWARGS}
+    # Without it the prompt of a longer conversation would no longer start with the prompt of a shorter one.
+    passed.setdefault("clear_thinking", False)
+    return passed
+
+
+def _read_effort(fields: Fields) -> str | None:
+    value = fields.text("reasoning_effort")
+    if value is not None and value not in EFFORTS:
+        raise refuse("reasoning_effort", value, f"one of {', '.join(EFFORTS)}")
+    return value
+
+
+def _read_switch(fields: Fields, kwargs: Fields) -> bool | None:
+    """Give the explicit switch, or None if there is none."""
+    top_level = fields.get("thinking")
+    if isinstance(top_level, dict):
+        budget = top_level.get("budget_tokens")
+        if budget is not None and read_integer(budget) != 0:
+            raise not_served_yet("thinking.budget_tokens")
+    elif top_level is not None and not isinstance(top_level, bool):
+        raise refuse("thinking", top_level, 'a boolean or an object like {"type": "enabled"}')
+    if kwargs.get("enable_thinking") is not None:
+        return kwargs.boolean("enable_thinking", True)
+    for value in (kwargs.get("thinking"), top_level):
+        switch = _switch_of(value)
+        if switch is not None:
+            return switch
+    return None
+
+
+def _switch_of(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    kind = value.get("type") if isinstance(value, dict) else None
+    return {"enabled": True, "disabled": False}.get(kind) if isinstance(kind, str) else None

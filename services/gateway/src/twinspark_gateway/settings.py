@@ -1,0 +1,100 @@
+"""Settings of the gateway, from the environment."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import NoDecode, SettingsConfigDict
+
+from twinspark_rpc import ChannelSettings, ServiceSettings
+
+REASONING_FIELDS = Literal["both", "reasoning", "reasoning_content"]
+
+
+class Settings(ServiceSettings, ChannelSettings):
+    """Loaded once, by `__main__`."""
+
+    model_config = SettingsConfigDict(env_prefix="TWINSPARK_GATEWAY_", protected_namespaces=())
+
+    host: str = Field("127.0.0.1", description="Address that the HTTP listener binds.")
+    port: int = Field(8000, ge=0, le=65535, description="Port of the HTTP listener; 0 picks a free one.")
+    engine: str = Field("127.0.0.1:7100", description="host:port of the EngineService (rank 0).")
+    model: Path = Field(description="Checkpoint folder; tokenizer, chat template and generation_config.json are read.")
+    model_name: str = Field("", max_length=200, description="Name of the served model; empty: the folder's name.")
+    model_aliases: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Other names that requests may use, separated by commas."
+    )
+    default_max_tokens: int = Field(
+        0,
+        ge=0,
+        le=1 << 20,
+        description="Output tokens of a chat request that gives no limit; 0: what the context leaves.",
+    )
+    max_body_bytes: int = Field(
+        32 << 20, ge=1 << 10, le=2**31 - 1, description="Largest request body, in bytes; a larger one is a 413."
+    )
+    body_timeout_seconds: float = Field(
+        60.0, gt=0, le=3600, description="Seconds in which a request body must arrive; a slower one is a 408."
+    )
+    reasoning_field: REASONING_FIELDS = Field(
+        "reasoning_content", description="Name of the reasoning in replies: reasoning_content, reasoning, or both."
+    )
+    reasoning_effort: Literal["", "low", "high", "max"] = Field(
+        "", description="Effort of a chat request that names none: low, high or max; empty: the template's own default."
+    )
+    admission_wait_seconds: float = Field(
+        0.5,
+        ge=0,
+        le=60,
+        description="Seconds that a stream's headers wait for the engine, so that a refusal is a plain HTTP error.",
+    )
+    sse_keepalive_seconds: float = Field(
+        10.0, ge=0.05, le=300, description="Seconds of silence after which a stream carries a comment line."
+    )
+    engine_poll_seconds: float = Field(1.0, ge=0.05, le=60, description="Seconds between two GetStats calls.")
+    engine_timeout_seconds: float = Field(
+        5.0,
+        ge=0.1,
+        le=600,
+        description="Deadline of GetStats, Describe and GetMemory; statistics older than this are stale.",
+    )
+    idle_seconds: int = Field(75, ge=1, le=3600, description="Seconds that an idle HTTP connection is kept open.")
+    drain_seconds: int = Field(
+        30, ge=0, le=3600, description="Seconds that running requests get to end after SIGTERM, before they are cut."
+    )
+    keys_file: Path | None = Field(
+        None, description="File of API keys, mode 0600, one `label: key` a line; unset: no key is asked for."
+    )
+    open_metrics: bool = Field(False, description="Answer /metrics without a key even where keys are set.")
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Browser origins that may call, separated by commas, or *; empty: cross-origin calls are off."
+    )
+
+    @field_validator("model_aliases", "cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.model.is_dir():
+            raise ValueError("model is not a folder")
+        if self.keys_file is not None and not self.keys_file.is_file():
+            raise ValueError("keys_file does not exist")
+        return self
+
+    @property
+    def served_name(self) -> str:
+        """The model name that replies carry."""
+        return self.model_name or self.model.resolve().name
+
+    @property
+    def binds_loopback(self) -> bool:
+        """Whether only this machine can reach the listener."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False

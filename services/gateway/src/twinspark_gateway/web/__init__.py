@@ -1,0 +1,1 @@
+"""HTTP mechanics below the endpoints: bodies, keys, event streams, disconnects."""

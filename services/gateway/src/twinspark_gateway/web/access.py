@@ -1,0 +1,75 @@
+"""The layer around every route: request id, API key, one log line and the metrics of the request."""
+
+import time
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from twinspark_gateway.errors import missing_key
+from twinspark_gateway.metrics import GatewayMetrics
+from twinspark_gateway.request_record import RequestRecord
+from twinspark_gateway.web.keys import Keyring
+from twinspark_rpc import REQUEST_ID_KEY
+from twinspark_rpc.request_id import read_request_id
+
+log = structlog.get_logger()
+
+_HEALTH = frozenset({"/health", "/v1/health"})
+_METRICS = frozenset({"/metrics", "/v1/metrics"})
+
+
+class AccessLayer:
+    """ASGI middleware; a plain one, because wrapping streams in another task would hide that a client has gone."""
+
+    def __init__(self, app: ASGIApp, metrics: GatewayMetrics, keyring: Keyring | None, open_metrics: bool) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._keyring = keyring
+        self._open_paths = _HEALTH | (_METRICS if open_metrics else frozenset())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = read_request_id([(REQUEST_ID_KEY, headers.get(REQUEST_ID_KEY, ""))])
+        record = RequestRecord(request_id, scope["method"], scope["path"])
+        scope.setdefault("state", {})["record"] = record
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                record.status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID_KEY] = request_id
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                if self._is_permitted(headers, record):
+                    await self._app(scope, receive, send_with_id)
+                else:
+                    error = record.error = missing_key()
+                    response = JSONResponse(error.body(), error.status, error.headers)
+                    await response(scope, receive, send_with_id)
+            finally:
+                self._report(scope, record)
+
+    def _is_permitted(self, headers: Headers, record: RequestRecord) -> bool:
+        if self._keyring is None or record.path in self._open_paths:
+            return True
+        record.key_label = self._keyring.find_label(headers)
+        return record.key_label is not None
+
+    def _report(self, scope: Scope, record: RequestRecord) -> None:
+        route = scope.get("route")
+        pattern = getattr(route, "path", "unmatched")
+        self._metrics.count(record, pattern, time.monotonic() - record.started)
+        fields = record.log_fields()
+        # Paths that matched no route are the caller's text.
+        fields["path"] = pattern
+        if record.path in _HEALTH | _METRICS:
+            log.debug("request", **fields)
+        else:
+            log.info("request", **fields)

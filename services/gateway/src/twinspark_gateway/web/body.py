@@ -1,0 +1,68 @@
+"""Reads a request body as a JSON object, whatever its Content-Type says; every refusal is a plain 4xx."""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+from starlette.requests import Request
+
+from twinspark_gateway.errors import ApiError
+
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+async def read_json_object(request: Request, max_bytes: int, timeout_seconds: float) -> dict[str, Any]:
+    """Give the request's JSON object. Raises a 400, 408 or 413."""
+    body = await _read_body(request, max_bytes, timeout_seconds)
+    try:
+        value: Any = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise ApiError(400, "The request body is not JSON: it is not UTF-8.") from None
+    except RecursionError:
+        raise ApiError(400, "The request body is not JSON that can be read: it is nested too deeply.") from None
+    except ValueError as error:
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise ApiError(400, f"The request body is not JSON: {reason}{where}.") from None
+    if not isinstance(value, dict):
+        raise ApiError(400, "The request body must be a JSON object.")
+    return dict(_replace_surrogates(value)) if _ESCAPED_SURROGATE.search(body) else value
+
+
+async def _read_body(request: Request, max_bytes: int, timeout_seconds: float) -> bytes:
+    declared = request.headers.get("content-length", "0")
+    if not declared.isdecimal():
+        raise ApiError(400, "The Content-Length header is not a number.")
+    if int(declared) > max_bytes:
+        raise _too_large(max_bytes)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > max_bytes:
+                    raise _too_large(max_bytes)
+    except TimeoutError:
+        raise ApiError(408, "The request body did not arrive in time.") from None
+    return bytes(body)
+
+
+def _too_large(max_bytes: int) -> ApiError:
+    return ApiError(413, f"The request body is larger than {max_bytes} bytes.")
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """Put U+FFFD for halves of a surrogate pair: cut texts hold them, and they cannot be encoded."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
+    return value

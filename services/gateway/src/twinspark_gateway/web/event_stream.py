@@ -1,0 +1,99 @@
+"""A server-sent event stream: OpenAI's wire form, comments while nothing is sent, and an end in every case."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import structlog
+from fastapi.sse import format_sse_event
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from twinspark_gateway.errors import CLIENT_GONE, ApiError, internal_failure
+from twinspark_gateway.web.disconnect import wait_for_disconnect
+
+log = structlog.get_logger()
+
+_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_KEEPALIVE = format_sse_event(comment="keepalive")
+_DONE = format_sse_event(data_str="[DONE]")
+
+
+def to_event(data: dict[str, Any]) -> bytes:
+    """Give the event of one JSON object."""
+    return format_sse_event(data_str=json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+
+class EventStream(Response):
+    """Sends the objects of a generator as events, then [DONE]. At the end, also when the client goes before, it closes
+    the generator and what it owns for it.
+
+    An error of the generator becomes one error event before [DONE], because the status is already sent.
+    """
+
+    def __init__(
+        self,
+        chunks: AsyncGenerator[dict[str, Any], None],
+        owned: AsyncExitStack,
+        keepalive_seconds: float,
+        on_error: Callable[[ApiError], None],
+    ) -> None:
+        super().__init__(headers=_HEADERS, media_type="text/event-stream")
+        # A stream has no length.
+        del self.headers["content-length"]
+        self._chunks = chunks
+        self._owned = owned
+        self._keepalive_seconds = keepalive_seconds
+        self._on_error = on_error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream; see the class."""
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await self._send_chunks(send, gone)
+        except (ClientDisconnect, OSError):
+            self._on_error(ApiError(CLIENT_GONE, "The client closed the connection."))
+        finally:
+            gone.cancel()
+            await asyncio.gather(gone, return_exceptions=True)
+            await self._chunks.aclose()
+            await self._owned.aclose()
+
+    async def _send_chunks(self, send: Send, gone: asyncio.Future[None]) -> None:
+        while True:
+            following = asyncio.ensure_future(anext(self._chunks, None))
+            try:
+                while not following.done():
+                    waiting: set[asyncio.Future[Any]] = {following, gone}
+                    await asyncio.wait(waiting, timeout=self._keepalive_seconds, return_when=asyncio.FIRST_COMPLETED)
+                    if gone.done():
+                        self._on_error(ApiError(CLIENT_GONE, "The client closed the connection."))
+                        return
+                    if not following.done():
+                        await _send_body(send, _KEEPALIVE)
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+            failure = following.exception()
+            chunk = None if failure is not None else following.result()
+            if failure is not None:
+                await _send_body(send, to_event(self._report(failure).body()))
+            if chunk is None:
+                await _send_body(send, _DONE, is_last=True)
+                return
+            await _send_body(send, to_event(chunk))
+
+    def _report(self, failure: BaseException) -> ApiError:
+        error = failure if isinstance(failure, ApiError) else internal_failure()
+        if error is not failure:
+            log.error("stream_failed", exc_info=failure)
+        self._on_error(error)
+        return error
+
+
+async def _send_body(send: Send, data: bytes, *, is_last: bool = False) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": not is_last})

@@ -1,0 +1,92 @@
+"""API keys: a file of `label: key` lines, kept as SHA-256 digests and compared in constant time."""
+
+import hashlib
+import hmac
+import re
+import stat
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import structlog
+
+log = structlog.get_logger()
+
+_LABEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_RECHECK_SECONDS = 1.0
+
+
+class KeysError(Exception):
+    """The keys file cannot be used; the message says why and never holds a key."""
+
+
+def load_keys(path: Path) -> dict[bytes, str]:
+    """Read the digests and labels of a keys file. Raises KeysError."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise KeysError(f"the keys file cannot be read: {type(error).__name__}") from error
+    if mode & 0o077:
+        raise KeysError(f"the keys file must have mode 0600, not {mode:04o}")
+    digests: dict[bytes, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        label, colon, key = (part.strip() for part in line.partition(":"))
+        if not colon or not key or not _LABEL.fullmatch(label):
+            raise KeysError(f"line {number} of the keys file is not `label: key`")
+        digests[_digest(key)] = label
+    if not digests:
+        raise KeysError("the keys file holds no key")
+    return digests
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+class Keyring:
+    """The keys in use. The file is read again when it changes; while a new version is broken, no key is valid."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._digests = load_keys(path)
+        self._version = self._read_version()
+        self._checked_at = clock()
+
+    def find_label(self, headers: Mapping[str, str]) -> str | None:
+        """Give the label of the request's key (Authorization: Bearer, or x-api-key), None if it has no valid one."""
+        self._refresh()
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        given = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+        digest, found = _digest(given), None
+        # Every digest is compared, so that the time says nothing about which one matched.
+        for known, label in self._digests.items():
+            if hmac.compare_digest(known, digest):
+                found = label
+        return found
+
+    def _read_version(self) -> tuple[int, int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ino, status.st_mode
+
+    def _refresh(self) -> None:
+        now = self._clock()
+        if now - self._checked_at < _RECHECK_SECONDS:
+            return
+        self._checked_at = now
+        version = self._read_version()
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            self._digests = load_keys(self._path)
+            log.info("keys_loaded", count=len(self._digests))
+        except KeysError as error:
+            self._digests = {}
+            log.error("keys_unusable", reason=str(error))

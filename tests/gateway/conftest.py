@@ -1,0 +1,88 @@
+"""A gateway over the fake engine, on real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from fakes.engine import FakeEngine, serve_engine
+from support.tiny_tokenizer import write_folder
+from twinspark_gateway.app import build_app
+from twinspark_gateway.settings import Settings
+from twinspark_gateway.web.listener import open_listener
+
+
+@dataclass
+class RunningGateway:
+    """A gateway that serves, its engine, and a client of it."""
+
+    url: str
+    engine: FakeEngine
+    client: httpx2.AsyncClient
+
+    async def post(self, path: str, body: Any) -> httpx2.Response:
+        """Post JSON."""
+        return await self.client.post(path, json=body)
+
+    async def events(self, path: str, body: dict[str, Any]) -> list[str]:
+        """Post JSON with stream: true and give the data of each event."""
+        response = await self.post(path, {**body, "stream": True})
+        assert response.status_code == 200, response.text
+        blocks = response.text.split("\n\n")
+        assert blocks.pop() == ""
+        return [block.removeprefix("data: ") for block in blocks if not block.startswith(":")]
+
+
+GatewayFactory = Callable[..., Awaitable[RunningGateway]]
+
+
+@asynccontextmanager
+async def serve_gateway(settings: Settings) -> AsyncIterator[str]:
+    """Serve on a free port of loopback; give the URL."""
+    listener = open_listener("127.0.0.1", 0)
+    config = uvicorn.Config(build_app(settings), log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started:
+        assert not serving.done()
+        await asyncio.sleep(0.005)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder named tiny with tokenizer and chat template."""
+    return write_folder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+async def start_gateway(model_folder: Path) -> AsyncIterator[GatewayFactory]:
+    """Start gateways with any settings; they stop when the test ends."""
+    async with AsyncExitStack() as stack:
+
+        async def start(engine: FakeEngine | None = None, **settings: Any) -> RunningGateway:
+            engine = engine or FakeEngine()
+            address = await stack.enter_async_context(serve_engine(engine))
+            values: dict[str, Any] = {"model": model_folder, "engine": address, "engine_poll_seconds": 0.05} | settings
+            url = await stack.enter_async_context(serve_gateway(Settings(**values)))
+            client = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=20))
+            return RunningGateway(url, engine, client)
+
+        yield start
+
+
+@pytest.fixture
+async def gateway(start_gateway: GatewayFactory) -> RunningGateway:
+    """A gateway with default settings over a fake engine with default behaviour."""
+    return await start_gateway()
