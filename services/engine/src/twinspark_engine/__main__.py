@@ -6,8 +6,8 @@ import sys
 import structlog
 
 from twinspark_engine.app import serve
-from twinspark_engine.checkpoint import ContextSettingError, open_checkpoint
 from twinspark_engine.model.checkpoint_error import CheckpointError
+from twinspark_engine.model_loading import ContextSettingError, open_checkpoint
 from twinspark_engine.settings import Settings
 from twinspark_engine.step_thread import EXIT_CONFIGURATION, EXIT_FAILED
 from twinspark_rpc import AddressTakenError, configure_logging, load_settings

@@ -1,35 +1,13 @@
-"""The checkpoint as the app sees it: what its small files say at once, and the load that each rank does later."""
+"""What the app knows of a checkpoint before any weight is read, and the fingerprint of a deployment."""
 
-import dataclasses
 import hashlib
 import platform
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import structlog
-import torch
-
-from twinspark_engine.memory import measure_memory
-from twinspark_engine.model.config import ModelConfig
-from twinspark_engine.model.model import Model
-from twinspark_engine.model.state import ModelState
-from twinspark_engine.model.weights import checkpoint_hash, eos_token_ids, first_masked_id, load_weights
 from twinspark_engine.ranks.group import LoadedRank
 from twinspark_engine.ranks.transport import Transport
-from twinspark_engine.runner.runner import Runner, RunnerLimits
 from twinspark_engine.settings import Settings
-
-log = structlog.get_logger()
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-DEFAULT_CONTEXT_TOKENS = 32_768
-"""Used where neither the settings nor a smaller checkpoint says otherwise."""
-PROGRESS_SECONDS = 5.0
-
-
-class ContextSettingError(Exception):
-    """The context that is set exceeds what the checkpoint was made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,81 +22,9 @@ class Checkpoint:
     """Loads this rank's weights; called once, from the step thread. Raises CheckpointError."""
 
 
-def open_checkpoint(settings: Settings) -> Checkpoint:
-    """Read the checkpoint's config and headers. Raises CheckpointError, ContextSettingError."""
-    config = ModelConfig.from_folder(settings.model)
-    config.check_world_size(settings.world_size)
-    context_tokens = _context_tokens(settings, config)
-    return Checkpoint(
-        vocabulary_size=config.vocab_size,
-        eos_token_ids=eos_token_ids(settings.model),
-        context_tokens=context_tokens,
-        checkpoint_hash=checkpoint_hash(settings.model),
-        load=lambda transport: load_rank(settings, config, context_tokens, transport),
-    )
-
-
-def load_rank(settings: Settings, config: ModelConfig, context_tokens: int, transport: Transport) -> LoadedRank:
-    """Weights, state, model and runner of this rank, in the thread that will use them."""
-    torch.set_num_threads(settings.threads)  # OpenMP keeps this number by thread
-    started = time.monotonic()
-    log.info("weights_loading", folder=settings.model.name)
-    weights = load_weights(
-        settings.model, config, settings.rank, settings.world_size, DTYPES[settings.dtype], ProgressLog()
-    )
-    state = ModelState.allocate(config, settings.world_size, settings.slots, context_tokens, DTYPES[settings.dtype])
-    runner = Runner(
-        Model(config, weights, transport),
-        state,
-        transport,
-        RunnerLimits(
-            num_slots=settings.slots,
-            context_tokens=context_tokens,
-            max_prompt_rows=max(settings.chunk_tokens_alone, settings.chunk_tokens_beside_decoders),
-            eos_token_ids=frozenset(eos_token_ids(settings.model)),
-            first_masked_id=first_masked_id(settings.model),
-        ),
-    )
-    parts = {"weights": count_tensor_bytes(weights), "state": state.nbytes}
-    log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)
-    return LoadedRank(runner, lambda: measure_memory(settings.rank, parts))
-
-
 def build_fingerprint(settings: Settings, hashes: Mapping[str, str]) -> str:
     """Names everything that output bits depend on: weights, precision, world size, software and machine type."""
     parts = [settings.dtype, str(settings.world_size), platform.machine()]
     parts += [f"{name}={value}" for name, value in sorted(hashes.items())]
     digest = hashlib.sha256("|".join(parts).encode()).hexdigest()
     return f"{settings.world_size}x-{settings.dtype}-{digest[:16]}"
-
-
-def count_tensor_bytes(value: object) -> int:
-    """Bytes of every tensor inside nested dataclasses and tuples."""
-    if isinstance(value, torch.Tensor):
-        return value.nbytes
-    if dataclasses.is_dataclass(value):
-        return sum(count_tensor_bytes(getattr(value, field.name)) for field in dataclasses.fields(value))
-    if isinstance(value, tuple):
-        return sum(count_tensor_bytes(entry) for entry in value)
-    return 0
-
-
-class ProgressLog:
-    """Logs how far a load is, every few seconds."""
-
-    def __init__(self) -> None:
-        self._logged_at = time.monotonic()
-
-    def __call__(self, num_bytes: int, total_bytes: int) -> None:
-        """Hear that num_bytes of total_bytes are read."""
-        now = time.monotonic()
-        if now - self._logged_at >= PROGRESS_SECONDS:
-            self._logged_at = now
-            log.info("weights_progress", percent=100 * num_bytes // max(total_bytes, 1))
-
-
-def _context_tokens(settings: Settings, config: ModelConfig) -> int:
-    most = config.max_position_embeddings
-    if settings.context > most:
-        raise ContextSettingError(f"context is {settings.context}, but the checkpoint was made for {most} tokens")
-    return settings.context or min(most, DEFAULT_CONTEXT_TOKENS)
