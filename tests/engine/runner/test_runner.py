@@ -80,6 +80,7 @@ def test_output_tokens_are_drawn_at_the_positions_from_the_prompts_length_on() -
     sampling = SamplingParams(99, temperature=1.5, top_k=20)
     reply = run_alone(build_runner().execute, request_of(70, Limits(5, ignore_eos=True), sampling), 256)
     model, state = HashModel(LocalTransport(), VOCABULARY), HashState(1, CONTEXT)
+    state.reset_slot(0)
     hidden = model.forward(Rows.segment(RowClass.PROMPT, torch.arange(70), 0, 0), state)[-1:]
     for position, token_id in enumerate(reply.token_ids, start=70):
         page = model.logits(hidden, RowClass.DECODE)[0].tolist()
