@@ -16,36 +16,19 @@ callers read these with `read_status` (statuses.py). Callers open channels with 
 Entry rule: three services use it, it contains no domain noun, and its file is named after what it does.
 """
 
-from twinspark_rpc.channel import MethodPolicy, open_channel
-from twinspark_rpc.errors import ServiceError
-from twinspark_rpc.logs import configure_logging
-from twinspark_rpc.request_id import REQUEST_ID_KEY, request_metadata
-from twinspark_rpc.server import AddressTakenError, RpcServer
-from twinspark_rpc.settings import (
-    ChannelSettings,
-    ListenSettings,
-    ServiceSettings,
-    SettingsError,
-    format_settings,
-    load_settings,
-)
-from twinspark_rpc.statuses import RemoteStatus, read_status
-
-__all__ = [
-    "REQUEST_ID_KEY",
-    "AddressTakenError",
-    "ChannelSettings",
-    "ListenSettings",
-    "MethodPolicy",
-    "RemoteStatus",
-    "RpcServer",
-    "ServiceError",
-    "ServiceSettings",
-    "SettingsError",
-    "configure_logging",
-    "format_settings",
-    "load_settings",
-    "open_channel",
-    "read_status",
-    "request_metadata",
-]
+from twinspark_rpc.channel import MethodPolicy as MethodPolicy
+from twinspark_rpc.channel import open_channel as open_channel
+from twinspark_rpc.errors import ServiceError as ServiceError
+from twinspark_rpc.logs import configure_logging as configure_logging
+from twinspark_rpc.request_id import REQUEST_ID_KEY as REQUEST_ID_KEY
+from twinspark_rpc.request_id import request_metadata as request_metadata
+from twinspark_rpc.server import AddressTakenError as AddressTakenError
+from twinspark_rpc.server import RpcServer as RpcServer
+from twinspark_rpc.settings import ChannelSettings as ChannelSettings
+from twinspark_rpc.settings import ListenSettings as ListenSettings
+from twinspark_rpc.settings import ServiceSettings as ServiceSettings
+from twinspark_rpc.settings import SettingsError as SettingsError
+from twinspark_rpc.settings import format_settings as format_settings
+from twinspark_rpc.settings import load_settings as load_settings
+from twinspark_rpc.statuses import RemoteStatus as RemoteStatus
+from twinspark_rpc.statuses import read_status as read_status

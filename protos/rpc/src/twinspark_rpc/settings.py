@@ -172,7 +172,7 @@ def _format_value(value: Any) -> str:
 def _explain(settings_class: type[ServiceSettings], detail: dict[str, Any]) -> str:
     prefix = _prefix(settings_class)
     if not detail["loc"]:  # a check across fields: its message names them
-        return f"{prefix}*: {detail['msg']}"
+        return f"{prefix}*: {detail['msg'].removeprefix('Value error, ')}"
     name = str(detail["loc"][0])
     info = settings_class.model_fields.get(name)
     secret = info is None or "Secret" in str(info.annotation)
