@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
+from transformers import Glm5NextForConditionalGeneration
 
 from support.hf_models import HfShape, build_model, save_model
 from support.hf_reference import HfRun, run_reference
@@ -34,7 +35,7 @@ class ForwardCase:
     _weights: dict[tuple[int, int, torch.dtype], ModelWeights] = field(default_factory=dict)
 
     @cached_property
-    def reference_model(self) -> torch.nn.Module:
+    def reference_model(self) -> Glm5NextForConditionalGeneration:
         """Transformers' model; its folder is written on first use."""
         model = build_model(self.shape)
         save_model(model, self.folder)
@@ -87,6 +88,7 @@ def on_ranks(
     work: Callable[[Model, ModelState], Result],
     context: int,
     fresh: bool = False,
+    dtype: torch.dtype = torch.float32,
 ) -> list[Result]:
     """Run work(model, state) on every rank of a group and return the results in rank order.
 
@@ -95,15 +97,15 @@ def on_ranks(
 
     def rank_work(transport: Transport) -> Result:
         read = case.load if fresh else case.weights
-        weights = read(transport.rank, world_size)
-        state = ModelState.allocate(case.config, world_size, NUM_SLOTS, context, torch.float32)
+        weights = read(transport.rank, world_size, dtype)
+        state = ModelState.allocate(case.config, world_size, NUM_SLOTS, context, dtype)
         with torch.inference_mode():
             return work(Model(case.config, weights, transport), state)
 
     if world_size == 1:
         return [rank_work(LocalTransport())]
     for rank in range(world_size):
-        case.weights(rank, world_size)
+        case.weights(rank, world_size, dtype)
     return run_ranks(world_size, rank_work)
 
 

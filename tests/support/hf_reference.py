@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from support.hf_models import SWIGLU_LIMIT
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import Glm5NextForConditionalGeneration
 from transformers.models.glm5_next import modeling_glm5_next as hf
+
+from support.hf_models import SWIGLU_LIMIT
 
 MIN_CLAMPED_FRACTION = 0.01
 
@@ -79,7 +80,7 @@ def run_reference(model: Glm5NextForConditionalGeneration, ids: list[int]) -> Hf
         if not current:
             return
         kind, layer = current[-1]
-        selection = Selection(scores.reshape(-1, scores.shape[-1]), chosen.reshape(-1, chosen.shape[-1]))
+        selection = Selection(scores.flatten(0, -2), chosen.flatten(0, -2))
         # The router asks three times (groups twice): the last answer is the choice of experts.
         (run.pools if kind == "pools" else run.experts)[layer] = selection
 

@@ -17,6 +17,8 @@ from torch import Tensor
 from support.hf_models import HfShape
 from support.hf_reference import HfRun, Selection
 from twinspark_engine.model import dsa_layer, mlp
+from twinspark_kernels.indexer import select_pools
+from twinspark_kernels.router import route
 
 NEAR_TIE = 1e-5
 
@@ -50,9 +52,9 @@ class SelectionWatch:
         self._thread.pools = iter(sorted(self.run.pools))
         self._thread.experts = iter(sorted(self.run.experts))
 
-    def pools(self, *args: Any, num_selected: int) -> Tensor:
+    def pools(self, *args: Any, **options: Any) -> Tensor:
         """In place of select_pools."""
-        own: Tensor = self._select_pools(*args, num_selected=num_selected)
+        own = select_pools(*args, **options)
         layer = next(self._thread.pools)
         positions: Tensor = self._thread.positions
         selection = self.run.pools[layer]
@@ -69,7 +71,7 @@ class SelectionWatch:
 
     def experts(self, x: Tensor, weight: Tensor, bias: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
         """In place of route."""
-        ids, weights = self._route(x, weight, bias, **options)
+        ids, weights = route(x, weight, bias, **options)
         layer = next(self._thread.experts)
         selection = self.run.experts[layer]
         reference = selection.chosen[self._thread.positions]
@@ -90,9 +92,6 @@ class SelectionWatch:
             if not gap < NEAR_TIE:
                 raise SelectionMismatch(f"{kind} of layer {layer}, position {position}: gap at the cut {gap:.3g}")
             self.near_ties.add(NearTie(kind, layer, position, gap))
-
-    _select_pools = staticmethod(dsa_layer.select_pools)
-    _route = staticmethod(mlp.route)
 
     @contextmanager
     def installed(self) -> Iterator[None]:

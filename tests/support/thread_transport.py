@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
+
 from twinspark_engine.ranks.transport import Transport, TransportError
 
 TIMEOUT_S = 60.0

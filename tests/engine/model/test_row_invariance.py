@@ -16,7 +16,10 @@ CONTEXT = 320
 LENGTHS = (200, 70, 131)
 PROMPT, DECODE = RowClass.PROMPT, RowClass.DECODE
 
-pytestmark = pytest.mark.parametrize("world_size", [1, 2])
+
+@pytest.fixture(params=[1, 2])
+def world_size(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
 
 
 @pytest.fixture
@@ -113,3 +116,19 @@ def test_decode_and_prompt_steps_may_alternate(case: ForwardCase, world_size: in
         Step(PROMPT, segments((2, 64, 131))),
     ]
     assert_equal(run(case, world_size, mixed, slots=(1, 2, 3)), expected)
+
+
+def test_the_number_of_threads_changes_no_bit(case: ForwardCase) -> None:
+    steps = [
+        Step(PROMPT, segments((0, 0, 128), (1, 0, 70), (2, 0, 64))),
+        Step(DECODE, segments((2, 64, 80), (0, 128, 131))),
+    ]
+    before = torch.get_num_threads()
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            found.append(run(case, 1, steps))
+        finally:
+            torch.set_num_threads(before)
+    assert_equal(found[1], found[0])

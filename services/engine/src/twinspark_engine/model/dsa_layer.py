@@ -6,6 +6,7 @@ bit for bit.
 
 import torch
 from torch import Tensor
+
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.parameters import DsaWeights
 from twinspark_engine.model.rows import Rows
@@ -72,4 +73,5 @@ def _select(
         rows.slots,
         rows.positions,
         num_selected=config.num_selected_pools,
+        pool=config.index_kpool,
     )

@@ -5,6 +5,7 @@ One rank's heads, one partial sum.
 
 import torch
 from torch import Tensor
+
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.parameters import KdaWeights
 from twinspark_engine.model.rows import Rows

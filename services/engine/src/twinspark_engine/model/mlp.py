@@ -5,6 +5,7 @@ One rank's width, one partial sum.
 
 import torch
 from torch import Tensor
+
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.parameters import DenseMlp, MoeWeights
 from twinspark_kernels.experts import grouped_experts

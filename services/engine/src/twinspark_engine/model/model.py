@@ -6,6 +6,7 @@ Everything else is computed by every rank alike, so all ranks hold the same bits
 
 import torch
 from torch import Tensor
+
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.dsa_layer import dsa_attention
 from twinspark_engine.model.kda_layer import kda_attention

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from twinspark_kernels.row_class import RowClass
 
-PADDING_SLOT = -1
+from twinspark_kernels.row_class import RowClass
+from twinspark_kernels.segments import PADDING_SLOT
+
+__all__ = ["PADDING_SLOT", "Rows"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
 from twinspark_engine.model.config import AttentionKind, ModelConfig
+from twinspark_kernels.pool_keys import MAX_WINDOW
+from twinspark_kernels.short_conv import TAPS
 
-CONV_ROWS = 3
-"""Rows before the current one that the short convolution sees."""
-
-MAX_WINDOW = 16
-MIN_RING = 64
+MIN_RING_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ class KdaState:
     """What one KDA layer keeps of each slot, for this rank's heads. S = slots + 1."""
 
     recurrent: Tensor  # [S, H, K, V] fp32
-    conv: Tensor  # [S, 3, 3*H*K] newest rows of q|k|v before the convolution, compute dtype
+    conv: Tensor  # [S, TAPS - 1, 3*H*K] newest rows of q|k|v before the convolution, compute dtype
 
     def reset_slot(self, slot: int) -> None:
         """Zero what a request that starts at position 0 reads."""
@@ -88,24 +87,23 @@ class ModelState:
 
 
 def ring_rows(pool: int) -> int:
-    """Positions that the index ring keeps: a pool and a rejected window at least, in whole pools."""
-    wanted = max(MIN_RING, pool + MAX_WINDOW)
-    return -(-wanted // pool) * pool
+    """Positions that the index ring keeps: the pool before a window and the window at least, in whole pools."""
+    return -(-max(MIN_RING_ROWS, pool + MAX_WINDOW) // pool) * pool
 
 
 def _kda_state(config: ModelConfig, world_size: int, num_rows: int, dtype: torch.dtype) -> KdaState:
     heads, width = config.linear_num_heads // world_size, config.linear_head_dim
     return KdaState(
         recurrent=torch.zeros(num_rows, heads, width, width, dtype=torch.float32),
-        conv=torch.zeros(num_rows, CONV_ROWS, 3 * heads * width, dtype=dtype),
+        conv=torch.zeros(num_rows, TAPS - 1, 3 * heads * width, dtype=dtype),
     )
 
 
 def _dsa_state(config: ModelConfig, num_rows: int, pools: int, dtype: torch.dtype) -> DsaState:
-    ring = ring_rows(config.index_kpool)
+    ring = (num_rows, ring_rows(config.index_kpool), config.index_head_dim)
     return DsaState(
         latents=torch.zeros(num_rows, pools * config.index_kpool, config.kv_lora_rank, dtype=dtype),
-        ring_keys=torch.zeros(num_rows, ring, config.index_head_dim, dtype=dtype),
-        ring_gates=torch.zeros(num_rows, ring, config.index_head_dim, dtype=dtype),
+        ring_keys=torch.zeros(ring, dtype=dtype),
+        ring_gates=torch.zeros(ring, dtype=dtype),
         pools=torch.zeros(num_rows, pools, config.index_head_dim, dtype=dtype),
     )
