@@ -3,33 +3,19 @@
 A value outside the family is refused by name and never computed as if it were the default.
 """
 
-import enum
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from twinspark_engine.model.checkpoint_error import CheckpointError, CheckpointReason
+from twinspark_engine.model.config_family import attention_kinds, linear_attention, mlp_kinds, refuse_other_families
 from twinspark_engine.model.config_fields import ConfigFields, read_json
+from twinspark_engine.model.layer_kinds import AttentionKind, MlpKind
+
+__all__ = ["CELL", "AttentionKind", "MlpKind", "ModelConfig"]
 
 CELL = 64
 """Absolute positions of one KDA cell; index_kpool must divide it."""
-
-
-class AttentionKind(enum.Enum):
-    """What mixes positions in a layer."""
-
-    KDA = "kda"
-    DSA = "dsa"
-
-
-class MlpKind(enum.Enum):
-    """What follows the attention of a layer."""
-
-    DENSE = "dense"
-    MOE = "moe"
-
-
-DSA_SPELLINGS = frozenset({"deepseek_sparse_attention", "indexed_attention", "full_attention"})
 
 
 @dataclass(frozen=True)
@@ -87,15 +73,15 @@ class ModelConfig:
         top.only("model_type", "glm5_next", required=True)
         top.only("tie_word_embeddings", False)
         text = top.section("text_config")
-        _refuse_other_families(text)
-        linear = _linear_attention(text)
+        refuse_other_families(text)
+        linear = linear_attention(text)
         config = cls(
             vocab_size=text.integer("vocab_size"),
             hidden_size=text.integer("hidden_size"),
             num_hidden_layers=text.integer("num_hidden_layers"),
             max_position_embeddings=text.integer("max_position_embeddings"),
-            attention_kinds=_attention_kinds(text),
-            mlp_kinds=_mlp_kinds(text),
+            attention_kinds=attention_kinds(text),
+            mlp_kinds=mlp_kinds(text),
             intermediate_size=text.integer("intermediate_size"),
             moe_intermediate_size=text.integer("moe_intermediate_size"),
             n_routed_experts=text.integer("n_routed_experts"),
@@ -139,96 +125,3 @@ class ModelConfig:
             if getattr(self, name) % world_size:
                 message = f"text_config.{name} is {getattr(self, name)}: it does not divide by {world_size} ranks"
                 raise CheckpointError(CheckpointReason.SIZE_NOT_DIVISIBLE, message)
-
-
-def _refuse_other_families(text: ConfigFields) -> None:
-    """Fields that have one supported value; those which both spellings always write are required."""
-    text.only("model_type", "glm5_next_text")
-    text.only("tie_word_embeddings", False)
-    text.only("hc_mult", 4, required=True)
-    text.only("mhc", True)
-    text.only("attention_bias", False, required=True)
-    text.only("n_group", 1, required=True)
-    text.only("topk_group", 1)
-    text.only("norm_topk_prob", True, required=True)
-    text.only("scoring_func", "sigmoid")
-    text.only("topk_method", "noaux_tc")
-    text.only("moe_router_dtype", "float32")
-    text.only("hidden_act", "silu", required=True)
-    text.only("qk_rope_head_dim", 0, required=True)
-    text.only("mla_use_nope", True)
-    text.only("index_kpool_compress", True)
-    text.only("index_kpool_always_select_tail", True, required=True)
-    _refuse_shared_indexers(text)
-    nextn = text.values.get("num_nextn_predict_layers")
-    if nextn not in (None, 0, 1) or isinstance(nextn, bool):
-        text.refuse("num_nextn_predict_layers", nextn, "at most one MTP layer is supported")
-
-
-def _refuse_shared_indexers(text: ConfigFields) -> None:
-    """Every layer has its own indexer, whichever of the three spellings says so."""
-    if text.values.get("indexer_types") is not None:
-        if set(text.texts("indexer_types")) - {"full"}:
-            text.refuse("indexer_types", text.values["indexer_types"], 'only "full" is supported')
-        return
-    pattern = text.values.get("index_topk_pattern")
-    if pattern is not None and set(pattern if isinstance(pattern, str | list) else [pattern]) - {"F", "full"}:
-        text.refuse("index_topk_pattern", pattern, "only full indexers are supported")
-    text.only("index_topk_freq", 1)
-
-
-@dataclass(frozen=True)
-class _LinearAttention:
-    num_heads: int
-    head_dim: int
-    lower_bound: float
-
-
-def _linear_attention(text: ConfigFields) -> _LinearAttention:
-    """KDA sizes: published in linear_attn_config, by save_pretrained in linear_* fields."""
-    if text.values.get("linear_attn_config") is None:
-        fields, names = text, ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim", "linear_lower_bound")
-    else:
-        fields = text.section("linear_attn_config")
-        names = ("num_heads", "head_dim", "short_conv_kernel_size", "gate_lower_bound")
-        for name, flat in zip(
-            names, ("linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim", "linear_lower_bound"), strict=True
-        ):
-            text.only(flat, fields.require(name))
-        fields.only("safe_gate", True)
-    heads, head_dim, kernel, bound = names
-    fields.only(kernel, 4, required=True)
-    lower_bound = fields.require(bound)
-    if lower_bound is None:
-        fields.refuse(bound, None, "the gate needs a lower bound below 0")
-    if fields.number(bound) >= 0:
-        fields.refuse(bound, lower_bound, "the gate needs a lower bound below 0")
-    return _LinearAttention(fields.integer(heads), fields.integer(head_dim), fields.number(bound))
-
-
-def _attention_kinds(text: ConfigFields) -> tuple[AttentionKind, ...]:
-    names = text.texts("layer_types")
-    if len(names) != text.integer("num_hidden_layers"):
-        text.refuse("layer_types", names, "one entry a layer is needed")
-    for name in names:
-        if name != "linear_attention" and name not in DSA_SPELLINGS:
-            text.refuse("layer_types", name, "an unknown type of layer")
-    kinds = tuple(AttentionKind.KDA if name == "linear_attention" else AttentionKind.DSA for name in names)
-    if text.values.get("linear_attn_config") is not None:
-        linear = text.section("linear_attn_config")
-        linear.only("kda_layers", [i for i, kind in enumerate(kinds) if kind is AttentionKind.KDA])
-        linear.only("full_attn_layers", [i for i, kind in enumerate(kinds) if kind is AttentionKind.DSA])
-    return kinds
-
-
-def _mlp_kinds(text: ConfigFields) -> tuple[MlpKind, ...]:
-    layers = text.integer("num_hidden_layers")
-    if text.values.get("mlp_layer_types") is None:
-        dense = min(text.integer("first_k_dense_replace", minimum=0), layers)
-        return (MlpKind.DENSE,) * dense + (MlpKind.MOE,) * (layers - dense)
-    names = text.texts("mlp_layer_types")
-    if len(names) != layers or set(names) - {"dense", "sparse"}:
-        text.refuse("mlp_layer_types", names, 'one of "dense" and "sparse" for each layer is needed')
-    if "first_k_dense_replace" in text.values:
-        text.only("first_k_dense_replace", names.index("sparse") if "sparse" in names else layers)
-    return tuple(MlpKind.DENSE if name == "dense" else MlpKind.MOE for name in names)
