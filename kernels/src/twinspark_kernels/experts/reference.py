@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from twinspark_kernels.experts.weights import Exl3Experts, PlainExperts
 from twinspark_kernels.exl3 import Exl3Weight
+from twinspark_kernels.experts.weights import Exl3Experts, PlainExperts
 from twinspark_kernels.hadamard import rotate_in, rotate_out
 from twinspark_kernels.linear import linear
 from twinspark_kernels.row_class import RowClass
@@ -23,7 +23,7 @@ class SortedPairs:
 
     order: torch.Tensor  # [P] int64: pair at each sorted place
     expert_ids: torch.Tensor  # [P] int64: expert at each sorted place
-    counts: list[int]  # pairs of each expert
+    counts: list[int]  # pairs of each expert, up to the highest one chosen
 
     def by_expert(self) -> Iterator[tuple[int, slice]]:
         """Every expert that has pairs, with its sorted places."""
@@ -45,6 +45,8 @@ def grouped_experts(
     """fp32 [T, D] from x [T, D], expert_ids and expert_weights [T, k]."""
     rows, slots = expert_ids.shape
     pairs = _sort_pairs(expert_ids)
+    if len(pairs.counts) > experts.count:
+        raise ValueError(f"expert_ids: must all be below {experts.count}, got {len(pairs.counts) - 1}")
     pair_rows = x[pairs.order // slots]
     if isinstance(experts, PlainExperts):
         outputs = _run_plain(pair_rows, pairs, experts, limit, row_class)
@@ -52,7 +54,7 @@ def grouped_experts(
         outputs = _run_exl3(pair_rows, pairs, experts, limit, row_class)
     by_slot = torch.empty_like(outputs)
     by_slot[pairs.order] = outputs
-    weighted = by_slot.view(rows, slots, -1) * expert_weights.unsqueeze(2)
+    weighted = by_slot.view(rows, slots, x.shape[1]) * expert_weights.unsqueeze(2)
     first, *others = weighted.unbind(1)
     for other in others:
         first = first + other

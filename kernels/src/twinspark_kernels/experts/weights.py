@@ -15,6 +15,11 @@ class PlainExperts:
     down: torch.Tensor  # [E, D, F]
 
     @property
+    def count(self) -> int:
+        """Number of experts E."""
+        return self.gate_up.shape[0]
+
+    @property
     def hidden(self) -> int:
         """Width of the rows that go in and come out."""
         return self.gate_up.shape[2]
@@ -27,6 +32,11 @@ class Exl3Experts:
     gate: Exl3Weight  # inner [E, D, F], suh [E, D], svh [E, F]
     up: Exl3Weight  # as gate
     down: Exl3Weight  # inner [E, F, D], suh [E, F], svh [E, D]
+
+    @property
+    def count(self) -> int:
+        """Number of experts E."""
+        return self.gate.inner.shape[0]
 
     @property
     def hidden(self) -> int:
