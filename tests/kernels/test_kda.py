@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.row_invariance import same_bits, threads
-from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows
 from torch import Tensor
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
+from support.row_invariance import same_bits, threads
+from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows, with_thread_counts
 from twinspark_kernels.kda import KdaInputs, KdaParams, kda_chunk, kda_recurrent
 
 KdaOp = Callable[[KdaInputs, KdaParams, Tensor, Tensor, Tensor], Tensor]
@@ -203,9 +203,8 @@ def assert_same(
     first_position: int,
     expected: tuple[dict[int, Tensor], Tensor],
 ) -> None:
-    for schedule in schedules:
-        for count in (1, 2):
-            with threads(count):
-                outputs, after = run(op, sequences, params, state, schedule, first_position)
-            assert all(same_bits(outputs[slot], expected[0][slot]) for slot in sequences)
-            assert same_bits(after, expected[1])
+    for schedule, count in with_thread_counts(schedules):
+        with threads(count):
+            outputs, after = run(op, sequences, params, state, schedule, first_position)
+        assert all(same_bits(outputs[slot], expected[0][slot]) for slot in sequences)
+        assert same_bits(after, expected[1])

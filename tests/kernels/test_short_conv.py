@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from support.row_invariance import same_bits, threads
-from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows
 from torch import Tensor
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
+from support.row_invariance import same_bits, threads
+from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows, with_thread_counts
 from twinspark_kernels.short_conv import short_conv
 
 NUM_SLOTS = 5
@@ -37,7 +37,7 @@ def test_output_is_the_silu_of_the_four_tap_sum(width: int) -> None:
     outputs, state = run(sequences, weight, together(LENGTHS, padding=2))
     for slot, (x,) in sequences.items():
         rows = torch.cat((torch.zeros(3, width), x)).double()
-        y = sum(rows[tap : tap + len(x)] * weight[:, tap].double() for tap in range(4))
+        y = torch.stack([rows[tap : tap + len(x)] * weight[:, tap].double() for tap in range(4)]).sum(0)
         torch.testing.assert_close(outputs[slot].double(), y * torch.sigmoid(y), atol=1e-6, rtol=1e-6)
         assert same_bits(state[slot], rows[-3:].float())
     assert state[[2, NUM_SLOTS]].isnan().all()
@@ -65,12 +65,11 @@ def test_no_schedule_and_no_thread_count_moves_a_bit(width: int, dtype: torch.dt
         expected, expected_state = run(sequences, weight, alone(LENGTHS))
     schedules = [together(LENGTHS), together(LENGTHS, padding=3), one_by_one(LENGTHS)]
     schedules += [chunked(LENGTHS, seed=1), windows(LENGTHS, seed=2), windows(LENGTHS, seed=3, most=2)]
-    for schedule in schedules:
-        for count in (1, 2):
-            with threads(count):
-                outputs, state = run(sequences, weight, schedule)
-            assert all(same_bits(outputs[slot], expected[slot]) for slot in LENGTHS)
-            assert same_bits(state, expected_state)
+    for schedule, count in with_thread_counts(schedules):
+        with threads(count):
+            outputs, state = run(sequences, weight, schedule)
+        assert all(same_bits(outputs[slot], expected[slot]) for slot in LENGTHS)
+        assert same_bits(state, expected_state)
 
 
 def test_bf16_output_is_the_fp32_result_rounded_once() -> None:

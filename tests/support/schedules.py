@@ -69,7 +69,7 @@ def alone(lengths: Mapping[int, int]) -> list[list[Piece]]:
 def together(lengths: Mapping[int, int], padding: int = 0) -> list[list[Piece]]:
     """All sequences whole in one forward, last slot first, `padding` rows between them and at the end."""
     forward = []
-    for slot, length in reversed(lengths.items()):
+    for slot, length in reversed(list(lengths.items())):
         forward.append(Piece(slot, 0, length))
         if padding:
             forward.append(Piece(PADDING, 0, padding))
@@ -92,6 +92,14 @@ def one_by_one(lengths: Mapping[int, int]) -> list[list[Piece]]:
         [Piece(slot, step, step + 1) for slot, length in lengths.items() if step < length]
         for step in range(max(lengths.values()))
     ]
+
+
+def with_thread_counts(schedules: Sequence[Schedule]) -> Iterator[tuple[Schedule, int]]:
+    """Each schedule with one thread, the first and the last also with two (slow where others use the CPUs)."""
+    for schedule in schedules:
+        yield schedule, 1
+    yield schedules[0], 2
+    yield schedules[-1], 2
 
 
 def _random_forwards(

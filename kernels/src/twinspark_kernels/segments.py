@@ -55,7 +55,7 @@ def split_segments(slots: Tensor, positions: Tensor) -> list[Segment]:
 
 
 def uniform_runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Yield neighbours of one length with no padding between them: each run is a plain [segments, length, ...] batch."""
+    """Yield neighbours of one length with no padding between them: a run is a plain [segments, length, ...] batch."""
     run: list[Segment] = []
     for segment in segments:
         if run and (segment.start != run[-1].stop or segment.length != run[-1].length):

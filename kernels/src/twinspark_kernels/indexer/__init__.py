@@ -1,0 +1,56 @@
+"""The indexer of the sparse attention: scores complete pools for each row and selects the best.
+
+Row invariance: scores come from products in fixed row tiles and fixed chunks of pools counted from pool 0, so they
+depend on the row and its slot's pools alone; ties go to the lower pool. CPU tensors run the reference.
+"""
+
+import torch
+from torch import Tensor
+
+from twinspark_kernels.indexer import reference
+from twinspark_kernels.segments import check_rows, check_shape
+
+__all__ = ["pool_scores", "select_pools"]
+
+
+def select_pools(
+    queries: Tensor,
+    head_weights: Tensor,
+    pools: Tensor,
+    slots: Tensor,
+    positions: Tensor,
+    *,
+    num_selected: int,
+    pool: int,
+) -> Tensor:
+    """Pools that each row attends: int64 [T, num_selected], ascending, filled up with -1.
+
+    queries [T, Hi, Di]; head_weights fp32 [T, Hi]; pools [S, P, Di] pool keys of every slot, of `pool` tokens each;
+    slots, positions int64 [T]. Candidates of a row are the pools whose last token is at or before it. Where there are
+    no more than `num_selected`, all are taken and nothing is scored; that depends on the position alone. Rows of slot
+    -1 select nothing. Raises TypeError and ValueError for wrong dtypes and shapes.
+    """
+    _check(queries, head_weights, pools, slots, positions, pool)
+    if num_selected < 1:
+        raise ValueError(f"num_selected: must be 1 or more, got {num_selected}")
+    return reference.select_pools(queries, head_weights, pools, slots, positions, num_selected=num_selected, pool=pool)
+
+
+def pool_scores(
+    queries: Tensor, head_weights: Tensor, pools: Tensor, slots: Tensor, positions: Tensor, *, pool: int
+) -> Tensor:
+    """Scores of all P pools for each row: fp32 [T, P], -inf for pools that are no candidates. For tests."""
+    _check(queries, head_weights, pools, slots, positions, pool)
+    return reference.pool_scores(queries, head_weights, pools, slots, positions, pool=pool)
+
+
+def _check(queries: Tensor, head_weights: Tensor, pools: Tensor, slots: Tensor, positions: Tensor, pool: int) -> None:
+    check_shape("queries", queries, (None, None, None))
+    rows, heads, width = queries.shape
+    check_shape("head_weights", head_weights, (rows, heads))
+    check_shape("pools", pools, (None, None, width))
+    if head_weights.dtype != torch.float32:
+        raise TypeError(f"head_weights: must be float32, got {head_weights.dtype}")
+    if pool < 1:
+        raise ValueError(f"pool: must be 1 or more, got {pool}")
+    check_rows(rows, slots, positions)
