@@ -1,0 +1,138 @@
+"""The launcher's one loop: start, wait for /health, watch, stop."""
+
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from types import FrameType
+
+from twinspark_tools.launch.run_folder import RunFolder
+from twinspark_tools.launch.services import Instance, Service
+from twinspark_tools.launch.supervisor import STOP_SECONDS, Event, Exited, Supervisor
+from twinspark_tools.launch.terminal import last_lines, say
+
+POLL_SECONDS = 0.2
+HEALTH_SECONDS = 1.0
+PROGRESS_SECONDS = 5.0
+MOST_FAILURES = 5
+"""A service that ends this often while /health is never ok will not come up."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class ServiceFailedError(Exception):
+    """The run cannot go on; the message names the process."""
+
+
+class Launcher:
+    """Runs one instance until a signal or a failure that a restart does not cure."""
+
+    def __init__(self, instance: Instance, services: list[Service], folder: RunFolder) -> None:
+        self._instance = instance
+        self._services = services
+        self._folder = folder
+        self._supervisor = Supervisor(folder, services)
+        self._num_signals = 0
+        self._pids: dict[str, int] = {}
+        self._failures: Counter[str] = Counter()
+        self._is_healthy = False
+
+    def run(self) -> None:
+        """Returns after a stop signal. Raises ServiceFailedError; everything is stopped in either case."""
+        for number in STOP_SIGNALS:
+            # nohup asks for SIGHUP to be ignored.
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+        say(f"starting {', '.join(service.name for service in self._services)}; logs: {self._folder.path}")
+        supervisor_pid = self._supervisor.start()
+        try:
+            self._watch(supervisor_pid)
+        finally:
+            self._stop()
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._num_signals += 1
+
+    def _watch(self, supervisor_pid: int) -> None:
+        started = next_health = time.monotonic()
+        next_progress = started + PROGRESS_SECONDS
+        while not self._num_signals:
+            self._book_events(supervisor_pid)
+            if not self._supervisor.is_running:
+                log = self._folder.log("supervisord")
+                raise ServiceFailedError(f"the process manager ended; the end of {log}:\n{last_lines(log)}")
+            now = time.monotonic()
+            if not self._is_healthy and now >= next_health:
+                next_health = now + HEALTH_SECONDS
+                self._check_health(now - started)
+            if not self._is_healthy and now >= next_progress:
+                next_progress = now + PROGRESS_SECONDS
+                say(f"waiting for {self._instance.url}/health ({now - started:.0f} s)")
+            time.sleep(POLL_SECONDS)
+
+    def _book_events(self, supervisor_pid: int) -> None:
+        before = dict(self._pids)
+        for event in self._supervisor.events():
+            self._book(event)
+        if self._pids != before:
+            self._folder.write_run(
+                {
+                    "url": self._instance.url,
+                    "model": str(self._instance.model),
+                    "ranks": self._instance.ranks,
+                    "supervisor_pid": supervisor_pid,
+                    "pids": self._pids,
+                }
+            )
+
+    def _book(self, event: Event) -> None:
+        if not isinstance(event, Exited):
+            self._pids[event.name] = event.pid
+            return
+        self._pids.pop(event.name, None)
+        log = self._folder.log(event.name)
+        end = f"the end of {log}:\n{last_lines(log)}"
+        if event.is_final:
+            raise ServiceFailedError(f"{event.name} refused to start ({event.how}); {end}")
+        self._failures[event.name] += 1
+        if self._failures[event.name] >= MOST_FAILURES:
+            raise ServiceFailedError(f"{event.name} ended {MOST_FAILURES} times in a row ({event.how}); {end}")
+        self._is_healthy = False
+        say(f"{event.name} ended ({event.how}) and is started again; {end}")
+
+    def _check_health(self, seconds: float) -> None:
+        if not _answers(f"{self._instance.url}/health"):
+            return
+        self._is_healthy = True
+        self._failures.clear()
+        say(f"serving after {seconds:.0f} s: {self._instance.url}\n{_how_to_try(self._instance.url)}")
+
+    def _stop(self) -> None:
+        asked = self._num_signals
+        say("stopping (again to stop at once)")
+        self._supervisor.ask_to_stop()
+        # The two groups stop one after the other, each in up to STOP_SECONDS.
+        deadline = time.monotonic() + 2 * STOP_SECONDS + 2
+        while self._supervisor.is_running and time.monotonic() < deadline and self._num_signals <= max(asked, 1):
+            time.sleep(POLL_SECONDS)
+        self._supervisor.kill()
+        self._folder.drop_run()
+        say("stopped")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=HEALTH_SECONDS) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _how_to_try(url: str) -> str:
+    body = '{"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 32, "stream": true}'
+    return (
+        f"    curl -N {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'\n"
+        f'    or with the openai client: OpenAI(base_url="{url}/v1", api_key="none")\n'
+        "    Ctrl-C stops everything."
+    )
