@@ -14,7 +14,7 @@ DRAIN_SECONDS = "5"
 """Time that running requests get when the instance stops; a person waits in front of the terminal."""
 
 MOST_THREADS = 8
-EVERY_ADDRESS = "0.0.0.0"
+EVERY_ADDRESS = "0.0.0.0"  # compared with, never bound by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Instance:
     @property
     def url(self) -> str:
         """Where this machine reaches the gateway."""
-        host = LOOPBACK if self.host == "0.0.0.0" else self.host
+        host = LOOPBACK if gateway_host() == EVERY_ADDRESS else gateway_host()
         return f"http://{host}:{self.port}"
 
 
