@@ -9,8 +9,6 @@ from torch import Tensor
 from transformers import Glm5NextConfig, Glm5NextForConditionalGeneration
 from transformers.utils import is_kernels_available
 
-SWIGLU_LIMIT = 10.0
-
 
 @dataclass(frozen=True, slots=True)
 class HfShape:
@@ -38,6 +36,10 @@ class HfShape:
     index_head_dim: int = 20
     pool: int = 4
     index_topk: int = 32
+    swiglu_limit: float = 10.0
+    rms_norm_eps: float = 1e-5
+    hc_eps: float = 1e-6
+    sinkhorn_iters: int = 20
     seed: int = 0
 
     @property
@@ -74,7 +76,10 @@ def build_config(shape: HfShape) -> Glm5NextConfig:
         "index_kpool": shape.pool,
         "linear_head_dim": shape.kda_head_dim,
         "linear_num_heads": shape.kda_heads,
-        "swiglu_limit": SWIGLU_LIMIT,
+        "swiglu_limit": shape.swiglu_limit,
+        "rms_norm_eps": shape.rms_norm_eps,
+        "hc_eps": shape.hc_eps,
+        "hc_sinkhorn_iters": shape.sinkhorn_iters,
     }
     vision = {
         "depth": 1,

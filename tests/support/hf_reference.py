@@ -7,6 +7,7 @@ except that `topk` is answered by a stable descending sort (ties to the lower in
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,8 +15,6 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import Glm5NextForConditionalGeneration
 from transformers.models.glm5_next import modeling_glm5_next as hf
-
-from support.hf_models import SWIGLU_LIMIT
 
 MIN_CLAMPED_FRACTION = 0.01
 
@@ -115,20 +114,20 @@ def _clamps_counted(model: nn.Module, fractions: dict[str, float]) -> Iterator[N
     """While open, records for each MLP the share of gate entries over the limit and of up entries outside of it."""
     handles = []
 
-    def count(name: str, gate: Tensor, up: Tensor) -> None:
-        fractions[f"{name}.gate"] = (gate > SWIGLU_LIMIT).float().mean().item()
-        fractions[f"{name}.up"] = (up.abs() > SWIGLU_LIMIT).float().mean().item()
+    def count(name: str, limit: float, gate: Tensor, up: Tensor) -> None:
+        fractions[f"{name}.gate"] = (gate > limit).float().mean().item()
+        fractions[f"{name}.up"] = (up.abs() > limit).float().mean().item()
+
+    def mlp_hook(module: Any, args: Any, name: str) -> None:
+        count(name, module.swiglu_limit, module.gate_proj(args[0]), module.up_proj(args[0]))
+
+    def experts_hook(module: Any, args: Any, name: str) -> None:
+        count(name, module.swiglu_limit, *torch.einsum("td,eod->teo", args[0], module.gate_up_proj).chunk(2, dim=-1))
 
     for name, module in model.named_modules():
-        if isinstance(module, hf.Glm5NextTextMLP):
-            hook = lambda m, args, _out, name=name: count(name, m.gate_proj(args[0]), m.up_proj(args[0]))  # noqa: E731
-            handles.append(module.register_forward_hook(hook))
-        elif isinstance(module, hf.Glm5NextTextExperts):
-
-            def experts_hook(m: Any, args: Any, _out: Any, name: str = name) -> None:
-                count(name, *torch.einsum("td,eod->teo", args[0], m.gate_up_proj).chunk(2, dim=-1))
-
-            handles.append(module.register_forward_hook(experts_hook))
+        for kind, hook in ((hf.Glm5NextTextMLP, mlp_hook), (hf.Glm5NextTextExperts, experts_hook)):
+            if isinstance(module, kind):
+                handles.append(module.register_forward_pre_hook(partial(hook, name=name)))
     try:
         yield
     finally:

@@ -14,11 +14,16 @@ from twinspark_engine.model.rows import Rows
 from twinspark_engine.model.state import ModelState
 
 TOLERANCE = 1e-4
+MAX_NEAR_TIES = 1 / 500
 CONTEXT_ROOM = 64
 
 
 class LogitMismatch(AssertionError):
     """A row's logits are further from the reference than fp32 rounding explains."""
+
+
+class TooManyNearTies(AssertionError):
+    """More rows chose otherwise at a near tie than chance explains: a tie rule or a score is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +66,13 @@ def compare(case: ForwardCase, run: HfRun, steps: Sequence[Step], world_size: in
 def row_errors(logits: Tensor, reference: Tensor) -> Tensor:
     """[T] largest absolute difference of a row over its largest absolute logit; NaN where anything is not finite."""
     return (logits - reference).abs().amax(dim=1) / reference.abs().amax(dim=1)
+
+
+def assert_few_near_ties(found: Sequence[Agreement]) -> None:
+    """Print what was compared. Raises TooManyNearTies if over one row in 500 chose otherwise than the reference."""
+    rows = sum(agreement.num_rows for agreement in found)
+    ties = [tie for agreement in found for tie in sorted(agreement.near_ties, key=str)]
+    print(f"{rows} rows, worst {max(agreement.worst for agreement in found):.2e}, near ties: {ties}")
+    tied_rows = sum(len({tie.position for tie in agreement.near_ties}) for agreement in found)
+    if tied_rows > rows * MAX_NEAR_TIES:
+        raise TooManyNearTies(f"{tied_rows} of {rows} rows")

@@ -1,6 +1,7 @@
 """The forward in bf16 against Transformers in bf16: as close to the fp32 truth as Transformers' own bf16 is.
 
-Selections flip in bf16 at gaps that fp32 resolves, so this shape has one expert to choose and stays below the dense limit.
+Selections flip in bf16 at gaps that fp32 resolves, so this shape chooses both of its experts and stays below the dense
+limit.
 """
 
 from pathlib import Path

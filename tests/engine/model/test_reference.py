@@ -6,7 +6,7 @@ from support.forward_case import forward_case
 from support.forward_steps import Step, prompt_steps, window_steps
 from support.hf_models import HfShape
 from support.hf_reference import assert_clamps_act
-from support.logit_agreement import Agreement, compare
+from support.logit_agreement import assert_few_near_ties, compare
 
 SHAPES = {
     "mixed": HfShape("kKDd"),
@@ -18,19 +18,9 @@ SHAPES = {
 }
 SHORT_LENGTHS = (1, 2, 63, 64, 65, 200)
 LONG_LENGTH = 1000
-MAX_NEAR_TIES = 1 / 500
 
 both_world_sizes = pytest.mark.parametrize("world_size", [1, 2])
 all_shapes = pytest.mark.parametrize("shape", list(SHAPES.values()), ids=list(SHAPES))
-
-
-def report(found: list[Agreement]) -> None:
-    """Print what was compared; near ties must be rare."""
-    rows = sum(agreement.num_rows for agreement in found)
-    ties = [tie for agreement in found for tie in sorted(agreement.near_ties, key=str)]
-    tied_rows = sum(len({tie.position for tie in agreement.near_ties}) for agreement in found)
-    print(f"{rows} rows, worst {max(agreement.worst for agreement in found):.2e}, near ties: {ties}")
-    assert tied_rows <= rows * MAX_NEAR_TIES
 
 
 @both_world_sizes
@@ -38,7 +28,7 @@ def report(found: list[Agreement]) -> None:
 def test_prompt_logits_agree_with_transformers_at_all_positions(shape: HfShape, world_size: int) -> None:
     case = forward_case(shape)
     plans = [(length, prompt_steps(length)) for length in SHORT_LENGTHS] + [(200, prompt_steps(200, 64))]
-    report([compare(case, case.reference(length), steps, world_size) for length, steps in plans])
+    assert_few_near_ties([compare(case, case.reference(length), steps, world_size) for length, steps in plans])
 
 
 @pytest.mark.slow
@@ -47,7 +37,7 @@ def test_prompt_logits_agree_with_transformers_at_all_positions(shape: HfShape, 
 @all_shapes
 def test_long_prompt_logits_agree_with_transformers(shape: HfShape, world_size: int, chunk: int | None) -> None:
     case = forward_case(shape)
-    report([compare(case, case.reference(LONG_LENGTH), prompt_steps(LONG_LENGTH, chunk), world_size)])
+    assert_few_near_ties([compare(case, case.reference(LONG_LENGTH), prompt_steps(LONG_LENGTH, chunk), world_size)])
 
 
 @both_world_sizes
@@ -59,7 +49,7 @@ def test_decode_windows_agree_with_transformers(shape: HfShape, world_size: int)
         prompt_steps(33) + window_steps(33, [1, 2, 16, 5, 1, 7]),
         prompt_steps(150) + window_steps(150, [16, 1, 1, 3, 16, 13]),
     ]
-    report([compare(case, case.reference(200), steps, world_size) for steps in plans])
+    assert_few_near_ties([compare(case, case.reference(200), steps, world_size) for steps in plans])
 
 
 @all_shapes
