@@ -47,7 +47,7 @@ def load_weight(tensors: dict[str, torch.Tensor], prefix: str, codebook: Codeboo
 def hadamard_matrix(size: int) -> torch.Tensor:
     """Float64, straight from the definition (-1)^popcount(i & j) / sqrt(128), block diagonal."""
     block = [[(-1.0) ** (i & j).bit_count() for j in range(128)] for i in range(128)]
-    return torch.block_diag(*[torch.tensor(block, dtype=torch.float64) / 128**0.5] * (size // 128))
+    return torch.kron(torch.eye(size // 128, dtype=torch.float64), torch.tensor(block, dtype=torch.float64) / 128**0.5)
 
 
 def dense_float64(inner: torch.Tensor, suh: torch.Tensor, svh: torch.Tensor) -> torch.Tensor:

@@ -111,7 +111,7 @@ def transformers_model(dtype: torch.dtype) -> Glm5NextForConditionalGeneration:
 
 def published_of(model: Glm5NextForConditionalGeneration) -> dict[str, Tensor]:
     """The module's own parameters under their published names, unstacked here by hand."""
-    tensors = {}
+    tensors: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():
         for native, official in NATIVE_NAMES:
             name = name.replace(native, official)
