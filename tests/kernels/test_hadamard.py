@@ -1,5 +1,7 @@
 """hadamard and the EXL3 rotations: agreement with the matrix, exact order of additions, equal bits, refused inputs."""
 
+import math
+
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from twinspark_kernels.hadamard import BLOCK, SCALE, hadamard, rotate_in, rotate
 def _matrix() -> torch.Tensor:
     """H[i][j] = (-1)^popcount(i & j) / sqrt(128) in float64."""
     signs = [[(-1) ** (i & j).bit_count() for j in range(BLOCK)] for i in range(BLOCK)]
-    return torch.tensor(signs, dtype=torch.float64) / BLOCK**0.5
+    return torch.tensor(signs, dtype=torch.float64) * (1 / math.sqrt(BLOCK))
 
 
 def test_every_block_is_multiplied_by_the_sylvester_matrix() -> None:
