@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +44,17 @@ class Reply:
         return "OK" if self.status is None else self.status.code.name
 
 
-def build_message(request_id: str, num_prompt_tokens: int = 5, max_tokens: int = 8, **fields: Any) -> pb.GenerateRequest:
+async def wait_for(is_true: Callable[[], bool], timeout: float, what: str) -> None:
+    """Poll until is_true; AssertionError after the timeout."""
+    deadline = time.monotonic() + timeout
+    while not is_true():
+        assert time.monotonic() < deadline, f"not within {timeout:g} s: {what}"
+        await asyncio.sleep(0.01)
+
+
+def build_message(
+    request_id: str, num_prompt_tokens: int = 5, max_tokens: int = 8, **fields: Any
+) -> pb.GenerateRequest:
     prompt = [(sum(request_id.encode()) * 31 + i * 7) % 2000 + 1 for i in range(num_prompt_tokens)]
     limits = pb.Limits(max_tokens=max_tokens, ignore_eos=True)
     return pb.GenerateRequest(request_id=request_id, prompt_token_ids=prompt, limits=limits, **fields)

@@ -12,8 +12,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import structlog
-from support.hash_runner import EOS_TOKEN_ID, VOCABULARY_SIZE, HashRunner
 
+from support.hash_runner import EOS_TOKEN_ID, VOCABULARY_SIZE, HashRunner
 from twinspark_engine.app import serve
 from twinspark_engine.checkpoint import Checkpoint
 from twinspark_engine.memory import measure_memory

@@ -1,6 +1,7 @@
-"""A runner without a model: every token is a hash of all tokens before it, of the seed and of what the ranks exchanged.
+"""A runner without a model: every token is a hash of all tokens before it, of the seed and of what ranks exchanged.
 
-Any slip of state, slot, position or rank shows as another token. It keeps to Runner's contract and checks that plans do.
+Any slip of state, slot, position or rank shows as another token. It keeps to Runner's contract and checks that plans
+do.
 """
 
 import hashlib

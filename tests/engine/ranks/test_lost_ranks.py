@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from support.engine_client import EngineClient, Reply, build_message
+
+from support.engine_client import EngineClient, Reply, build_message, wait_for
 from support.rank_processes import EXCHANGE_TIMEOUT_SECONDS, RankPair, rank_processes
 
 pytestmark = pytest.mark.slow
@@ -24,11 +25,9 @@ async def start_load(client: EngineClient) -> list[tuple[asyncio.Task[Reply], Re
     replies = [Reply(f"load{i}") for i in range(6)]
     messages = [build_message(r.request_id, num_prompt_tokens=150, max_tokens=800) for r in replies]
     tasks = [
-        asyncio.create_task(client.generate(message, reply))
-        for message, reply in zip(messages, replies, strict=True)
+        asyncio.create_task(client.generate(message, reply)) for message, reply in zip(messages, replies, strict=True)
     ]
-    while sum(bool(reply.tokens) for reply in replies) < 4:
-        await asyncio.sleep(0.01)
+    await wait_for(lambda: sum(bool(reply.tokens) for reply in replies) == 4, 10, "four requests decode")
     return list(zip(tasks, replies, strict=True))
 
 
@@ -90,10 +89,7 @@ async def test_a_rank_lost_while_idle_is_noticed_and_the_pair_serves_again(
             assert (refused.code, refused.status.reason) == ("UNAVAILABLE", "RANK_LOST")
         else:
             follower = pair.ranks[1]
-            deadline = time.monotonic() + LOST_SECONDS
-            while not follower.logs("group_left"):
-                assert time.monotonic() < deadline, "the follower notices that rank 0 is silent"
-                await asyncio.sleep(0.05)
+            await wait_for(lambda: bool(follower.logs("group_left")), LOST_SECONDS, "the follower notices")
         await bring_back(pair, rank, number)
         await asyncio.sleep(0.3)
         await client.wait_health("SERVING", 30)

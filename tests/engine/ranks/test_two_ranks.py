@@ -7,9 +7,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.engine_client import EngineClient, build_message
-from support.rank_processes import RankPair, rank_processes, wait_until
 
+from support.engine_client import EngineClient, Reply, build_message, wait_for
+from support.rank_processes import RankPair, rank_processes, wait_until
 from twinspark.engine.v1 import engine_pb2 as pb
 
 
@@ -75,16 +75,16 @@ async def test_an_idle_pair_uses_no_cpu(client: EngineClient, pair: RankPair) ->
 async def test_sigterm_lets_running_requests_finish_and_ends_both_ranks_with_0(
     client: EngineClient, pair: RankPair
 ) -> None:
-    running = asyncio.create_task(client.generate(build_message("a", max_tokens=1000)))
-    while (await client.stats()).num_running == 0:
-        await asyncio.sleep(0.01)
+    reply = Reply("a")
+    running = asyncio.create_task(client.generate(build_message("a", max_tokens=1000), reply))
+    await wait_for(lambda: bool(reply.tokens), 10, "the request decodes")
     for rank in pair.ranks:
         rank.send(signal.SIGTERM)
     await client.wait_health("NOT_SERVING", 2)
     refused = await client.generate(build_message("late"))
     assert refused.status is not None
     assert (refused.code, refused.status.reason) == ("UNAVAILABLE", "ENGINE_DRAINING")
-    reply = await running
+    await running
     assert (reply.code, len(reply.tokens)) == ("OK", 1000)
     assert [await asyncio.to_thread(rank.wait) for rank in pair.ranks] == [0, 0]
     assert not any(rank.logs("thread_failed") for rank in pair.ranks)

@@ -1,4 +1,4 @@
-"""Random arrivals, cancels, group losses and plans made ahead: each accepted request ends exactly once, with its tokens."""
+"""Random arrivals, cancels, group losses, plans made ahead: each accepted request ends once, with its tokens."""
 
 from collections import Counter, deque
 

@@ -1,0 +1,125 @@
+"""The exchange over gloo: two ranks as threads of this process, each with its own transport."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from typing import TypeVar
+
+import pytest
+import torch
+
+from twinspark_engine.ranks.gloo import GlooTransport
+from twinspark_engine.ranks.transport import TransportError, sum_in_rank_order
+
+TIMEOUT = timedelta(milliseconds=600)
+Ranks = list[GlooTransport]
+T = TypeVar("T")
+
+
+def form(ranks: Ranks, epoch: int) -> None:
+    port = ranks[0].host_store()
+
+    def join(rank: GlooTransport) -> None:
+        rank.join_store("127.0.0.1", port)
+        rank.announce(epoch)
+        rank.form(epoch)
+
+    def lead() -> None:
+        while not ranks[0].all_announced(epoch):
+            time.sleep(0.005)
+        ranks[0].form(epoch)
+
+    joins: list[Callable[[], None]] = [partial(join, rank) for rank in ranks[1:]]
+    run_all([lead, *joins])
+
+
+def run_all(works: Sequence[Callable[[], T]]) -> list[T]:
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [future.result(30) for future in [pool.submit(work) for work in works]]
+
+
+def gather_all(ranks: Ranks, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Each rank's result of one gather, in its own thread."""
+
+    def gather(rank: GlooTransport) -> torch.Tensor:
+        return rank.gather(parts[rank.rank]).clone()
+
+    return run_all([partial(gather, rank) for rank in ranks])
+
+
+@pytest.fixture(params=[2, 3])
+def ranks(request: pytest.FixtureRequest) -> Iterator[Ranks]:
+    count = request.param
+    ranks = [GlooTransport(rank, count, bind_host="127.0.0.1", timeout=TIMEOUT) for rank in range(count)]
+    form(ranks, 1)
+    yield ranks
+    for rank in ranks:
+        rank.leave("test")
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (257, 64)])
+def test_gather_returns_every_part_in_rank_order_on_every_rank(ranks: Ranks, shape: tuple[int, ...]) -> None:
+    parts = [torch.full(shape, float(10 + rank.rank)) for rank in ranks]
+    for _ in range(3):
+        results = gather_all(ranks, parts)
+        assert all(torch.equal(result, torch.stack(parts)) for result in results)
+
+
+def test_a_strided_part_is_sent_as_what_it_shows(ranks: Ranks) -> None:
+    parts = [torch.arange(12.0).reshape(3, 4).t() + rank.rank for rank in ranks]
+    results = gather_all(ranks, parts)
+    assert torch.equal(sum_in_rank_order(results[0]), torch.stack(parts).sum(dim=0))
+
+
+def test_buffers_keep_their_addresses(ranks: Ranks) -> None:
+    def addresses(rank: GlooTransport) -> list[int]:
+        return [rank.gather(torch.ones(4, 8)).data_ptr() for _ in range(5)]
+
+    for pointers in run_all([partial(addresses, rank) for rank in ranks]):
+        assert len(set(pointers)) == 1
+
+
+def test_a_silent_peer_poisons_the_exchange_and_no_old_data_is_returned(ranks: Ranks) -> None:
+    gather_all(ranks, [torch.ones(4)] * len(ranks))
+    started = time.monotonic()
+    with pytest.raises(TransportError):
+        ranks[0].gather(torch.full((4,), 7.0))
+    assert TIMEOUT.total_seconds() * 0.8 < time.monotonic() - started < TIMEOUT.total_seconds() + 2
+    with pytest.raises(TransportError):
+        ranks[0].check()
+    started = time.monotonic()
+    with pytest.raises(TransportError):
+        ranks[0].gather(torch.ones(4))
+    assert time.monotonic() - started < 0.1, "a poisoned group refuses at once"
+
+
+def test_a_peer_that_leaves_is_noticed_before_the_timeout(ranks: Ranks) -> None:
+
+    def leave() -> None:
+        for rank in ranks[1:]:
+            rank.leave("gone")
+
+    leaver = threading.Timer(0.1, leave)
+    leaver.start()
+    with pytest.raises(TransportError):
+        ranks[0].gather(torch.ones(4))
+    leaver.join()
+
+
+def test_the_same_transports_form_again_after_a_failure(ranks: Ranks) -> None:
+    with pytest.raises(TransportError):
+        ranks[0].gather(torch.ones(4))
+    form(ranks, 2)
+    parts = [torch.full((4,), float(rank.rank)) for rank in ranks]
+    results = gather_all(ranks, parts)
+    assert torch.equal(results[0], torch.stack(parts))
+
+
+def test_a_transport_without_a_group_refuses() -> None:
+    transport = GlooTransport(0, 2, bind_host="127.0.0.1", timeout=TIMEOUT)
+    for call in (transport.check, lambda: transport.gather(torch.ones(1)), lambda: transport.form(1)):
+        with pytest.raises(TransportError):
+            call()

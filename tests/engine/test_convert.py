@@ -1,0 +1,123 @@
+"""Requests of the wire: defaults filled in, every bad or unsupported field refused by name."""
+
+from collections.abc import Callable
+
+import pytest
+
+from twinspark.engine.v1 import engine_pb2 as pb
+from twinspark_engine.convert import RequestBounds, event_to_proto, request_from_proto
+from twinspark_engine.errors import InvalidFieldError, UnsupportedFieldError
+from twinspark_engine.request import FinishReason
+from twinspark_engine.scheduler.events import Finished, TokensCommitted
+from twinspark_engine.scheduler.plan import TokenLogprobs
+from twinspark_engine.seeds import seed_for
+
+BOUNDS = RequestBounds(vocabulary_size=100, max_top_logprobs=20, seed_salt=7)
+Change = Callable[[pb.GenerateRequest], object]
+
+
+def message(**fields: object) -> pb.GenerateRequest:
+    request = pb.GenerateRequest(request_id="r", prompt_token_ids=[1, 2, 3])
+    request.limits.max_tokens = 4
+    request.MergeFrom(pb.GenerateRequest(**fields))  # type: ignore[arg-type]
+    return request
+
+
+def test_absent_fields_are_off_and_the_seed_is_derived_from_the_prompt() -> None:
+    request = request_from_proto(message(), BOUNDS)
+    sampling = request.sampling
+    assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) == (1.0, 0, 1.0, 0.0)
+    assert sampling.seed == seed_for([1, 2, 3], 7)
+    assert (request.num_top_logprobs, request.num_prompt_top_logprobs) == (None, None)
+
+
+def test_the_seed_derives_from_the_ids_before_prior_output_and_takes_the_offset() -> None:
+    request = request_from_proto(message(num_prior_output_tokens=2, sampling=pb.SamplingParams(seed_offset=5)), BOUNDS)
+    assert request.sampling.seed == seed_for([1], 7) + 5
+
+
+def test_a_negative_seed_is_taken_modulo_2_to_the_64() -> None:
+    assert request_from_proto(message(sampling=pb.SamplingParams(seed=-3)), BOUNDS).sampling.seed == 2**64 - 3
+
+
+def test_log_probabilities_of_only_the_token_itself_are_not_the_same_as_none() -> None:
+    request = request_from_proto(message(logprobs=pb.LogprobsParams(), prompt_logprobs=pb.LogprobsParams()), BOUNDS)
+    assert (request.num_top_logprobs, request.num_prompt_top_logprobs) == (0, 0)
+
+
+BAD: dict[str, Change] = {
+    "request_id": lambda m: m.ClearField("request_id"),
+    "prompt_token_ids": lambda m: m.prompt_token_ids.append(100),
+    "num_prior_output_tokens": lambda m: setattr(m, "num_prior_output_tokens", 3),
+    "sampling.temperature": lambda m: setattr(m.sampling, "temperature", float("nan")),
+    "sampling.top_p": lambda m: setattr(m.sampling, "top_p", 0.0),
+    "sampling.min_p": lambda m: setattr(m.sampling, "min_p", 1.5),
+    "limits.stop_token_ids": lambda m: m.limits.stop_token_ids.append(100),
+    "logprobs.num_top": lambda m: setattr(m.logprobs, "num_top", 21),
+    "prompt_logprobs.num_top": lambda m: setattr(m.prompt_logprobs, "num_top", 21),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_field_out_of_range_is_refused_by_name(name: str) -> None:
+    request = message()
+    BAD[name](request)
+    with pytest.raises(InvalidFieldError) as refused:
+        request_from_proto(request, BOUNDS)
+    assert refused.value.metadata["field"] == name
+
+
+UNSUPPORTED: dict[str, Change] = {
+    "images": lambda m: m.images.add(num_rows=4),
+    "grammar": lambda m: setattr(m.grammar, "handle", "h"),
+    "draft_mode": lambda m: setattr(m, "draft_mode", pb.DRAFT_MODE_MTP),
+    "priority": lambda m: setattr(m, "priority", pb.PRIORITY_BACKGROUND),
+    "limits.min_tokens": lambda m: setattr(m.limits, "min_tokens", 1),
+    "sampling.presence_penalty": lambda m: setattr(m.sampling, "presence_penalty", 0.5),
+    "sampling.frequency_penalty": lambda m: setattr(m.sampling, "frequency_penalty", -0.5),
+    "sampling.repetition_penalty": lambda m: setattr(m.sampling, "repetition_penalty", 1.1),
+    "sampling.logit_bias": lambda m: m.sampling.logit_bias.update({3: 1.0}),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_this_engine_does_not_do_is_refused_by_name(name: str) -> None:
+    request = message()
+    UNSUPPORTED[name](request)
+    with pytest.raises(UnsupportedFieldError) as refused:
+        request_from_proto(request, BOUNDS)
+    assert refused.value.metadata["field"] == name
+
+
+def test_no_field_of_the_request_is_ignored() -> None:
+    read = {"request_id", "prompt_token_ids", "sampling", "limits", "logprobs", "prompt_logprobs"}
+    read |= {"num_prior_output_tokens", "tenant_salt"}  # the salt keys stored prefixes; none are stored
+    assert read | {n.split(".")[0] for n in UNSUPPORTED} == set(pb.GenerateRequest.DESCRIPTOR.fields_by_name)
+    sampling = {"temperature", "top_k", "top_p", "min_p", "seed", "seed_offset"}
+    sampling |= {n.split(".")[1] for n in UNSUPPORTED if n.startswith("sampling.")}
+    assert sampling == set(pb.SamplingParams.DESCRIPTOR.fields_by_name)
+    limits = {"max_tokens", "min_tokens", "stop_token_ids", "ignore_eos"}
+    assert limits == set(pb.Limits.DESCRIPTOR.fields_by_name)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [pb.SamplingParams(presence_penalty=0), pb.SamplingParams(repetition_penalty=1), pb.SamplingParams(top_k=0)],
+)
+def test_values_that_change_nothing_are_taken(sampling: pb.SamplingParams) -> None:
+    request_from_proto(message(sampling=sampling), BOUNDS)
+
+
+def test_events_become_messages() -> None:
+    step = event_to_proto(TokensCommitted((5,), (TokenLogprobs(-0.5, (5, 6), (-0.5, -1.5)),)))
+    assert list(step.step.token_ids) == [5]
+    assert list(step.step.logprobs[0].top_token_ids) == [5, 6]
+    finished = event_to_proto(
+        Finished(
+            FinishReason.STOP, 0, 3, 4, 0, queue_seconds=0.5, prefill_seconds=1.0, decode_seconds=2.0, num_rounds=3
+        )
+    ).finished
+    assert finished.HasField("stop_token_id")
+    assert (finished.timings.queue_us, finished.timings.num_rounds) == (500_000, 3)
+    without = event_to_proto(Finished(FinishReason.LENGTH, None, 3, 4, 0, 0, 0, 0, 0)).finished
+    assert not without.HasField("stop_token_id")

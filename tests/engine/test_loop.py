@@ -1,0 +1,282 @@
+"""The step loop with a hash runner: in its own thread, as in the engine."""
+
+import queue
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from support.hash_runner import HashRunner
+from twinspark_engine.errors import RanksDifferError
+from twinspark_engine.loop import (
+    Cancel,
+    EngineLoop,
+    MeasureMemory,
+    Outcome,
+    RequestCancelled,
+    RequestFailed,
+    Stop,
+    Submit,
+    Wake,
+)
+from twinspark_engine.memory import MemoryAccount
+from twinspark_engine.ranks.group import LoadedRank, SoloGroup
+from twinspark_engine.ranks.transport import TransportError
+from twinspark_engine.request import Limits, Request, SamplingParams
+from twinspark_engine.scheduler.events import Finished, RequestEvent, TokensCommitted
+from twinspark_engine.scheduler.plan import StepPlan
+from twinspark_engine.scheduler.scheduler import Scheduler, SchedulerLimits
+from twinspark_engine.stats import EngineState
+
+LIMITS = SchedulerLimits(3, 512, 64, 128, 4)
+ACCOUNT = MemoryAccount(0, 1, 3, 2, {"weights": 1})
+
+
+def build_request(request_id: str, num_prompt_tokens: int = 5, max_tokens: int = 6) -> Request:
+    prompt = tuple(range(1, num_prompt_tokens + 1))
+    return Request(request_id, prompt, SamplingParams(seed=3), Limits(max_tokens, ignore_eos=True))
+
+
+class BreakableGroup(SoloGroup):
+    """A group whose ranks are lost on command."""
+
+    def __init__(self) -> None:
+        self.num_formed = 0
+        self.plans: list[StepPlan] = []
+        self.lost_at_publish: int | None = None
+        self.is_lost = False
+        self.form_errors: list[Exception] = []
+
+    def form(self, load: Callable[[], None]) -> int:
+        if self.form_errors:
+            raise self.form_errors.pop(0)
+        load()
+        self.is_lost = False
+        self.num_formed += 1
+        return 100 + self.num_formed
+
+    def publish(self, plan: StepPlan) -> None:
+        self.plans.append(plan)
+        if self.lost_at_publish is not None and len(self.plans) >= self.lost_at_publish:
+            self.is_lost, self.lost_at_publish = True, None
+
+    def check(self) -> None:
+        if self.is_lost:
+            raise TransportError("a rank is lost")
+
+
+@dataclass
+class Heard:
+    """What the loop reported."""
+
+    batches: "queue.SimpleQueue[Sequence[Outcome]]" = field(default_factory=queue.SimpleQueue)
+    outcomes: list[Outcome] = field(default_factory=list)
+    states: list[EngineState] = field(default_factory=list)
+
+    def on_outcomes(self, outcomes: Sequence[Outcome]) -> None:
+        self.batches.put(outcomes)
+
+    def on_state(self, state: EngineState) -> None:
+        self.states.append(state)
+
+    def wait_end(self, request_id: str, timeout: float = 10.0) -> Outcome:
+        deadline = time.monotonic() + timeout
+        while not (ends := [o for o in self.outcomes if o.request_id == request_id and is_end(o)]):
+            self.outcomes += self.batches.get(timeout=max(0.01, deadline - time.monotonic()))
+        return ends[0]
+
+    def tokens(self, request_id: str) -> list[int]:
+        events = [o.event for o in self.outcomes if isinstance(o, RequestEvent) and o.request_id == request_id]
+        return [token for event in events if isinstance(event, TokensCommitted) for token in event.token_ids]
+
+
+def is_end(outcome: Outcome) -> bool:
+    if isinstance(outcome, RequestEvent):
+        return isinstance(outcome.event, Finished)
+    return True
+
+
+class Harness:
+    """A loop in its thread."""
+
+    def __init__(self, step_seconds: float = 0.0) -> None:
+        self.group = BreakableGroup()
+        self.heard = Heard()
+        self.runner = HashRunner(num_slots=LIMITS.num_slots, step_seconds=step_seconds)
+        self.num_loads = 0
+        self.loop = EngineLoop(Scheduler(LIMITS), self.group, self._load, self.heard, time.monotonic)
+        self.thread = threading.Thread(target=self.loop.run)
+
+    def _load(self) -> LoadedRank:
+        self.num_loads += 1
+        return LoadedRank(self.runner, lambda: ACCOUNT)
+
+    def start(self) -> None:
+        self.thread.start()
+        self.wait(lambda: self.heard.states[-1:] == [EngineState.SERVING], "the loop serves")
+
+    def wait(self, is_true: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + 10
+        while not is_true():
+            assert time.monotonic() < deadline, what
+            time.sleep(0.005)
+
+    def submit(self, request: Request) -> None:
+        self.loop.post(Submit(request, time.monotonic()))
+
+    def stop(self) -> None:
+        self.loop.post(Stop())
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+        while not self.heard.batches.empty():
+            self.heard.outcomes += self.heard.batches.get()
+
+
+@pytest.fixture
+def harness() -> Iterator[Harness]:
+    harness = Harness()
+    harness.start()
+    yield harness
+    if harness.thread.is_alive():
+        harness.stop()
+
+
+def test_a_request_runs_to_its_end_and_the_books_count_it(harness: Harness) -> None:
+    harness.submit(build_request("a", 200, 6))
+    assert isinstance(harness.heard.wait_end("a"), RequestEvent)
+    harness.stop()
+    stats = harness.loop.stats
+    assert (stats.requests_total, stats.prompt_tokens_total, stats.output_tokens_total) == (1, 200, 6)
+    assert (stats.steps_total, stats.num_running, stats.last_token_at) == (7, 0, None)
+    assert stats.steps_total == len(harness.group.plans)
+
+
+def test_steady_decode_is_planned_one_step_ahead_and_gives_the_same_tokens(harness: Harness) -> None:
+    ahead: list[int] = []
+    execute = harness.runner.execute
+
+    def watch(plan: StepPlan) -> object:
+        ahead.append(len(harness.group.plans) - 1 - plan.step)
+        return execute(plan)
+
+    harness.runner.execute = watch  # type: ignore[method-assign, assignment]
+    harness.submit(build_request("a", 5, 8))
+    harness.heard.wait_end("a")
+    assert ahead == [1] * 7 + [0]
+
+
+def test_a_step_reports_all_its_requests_in_one_call(harness: Harness) -> None:
+    for name in ("a", "b", "c"):
+        harness.submit(build_request(name, 5, 50))
+    seen = [batch for _ in range(58) if (batch := _next_batch(harness)) is not None]
+    steps = [b for b in seen if any(isinstance(o, RequestEvent) and isinstance(o.event, TokensCommitted) for o in b)]
+    for batch in steps:
+        ids = [o.request_id for o in batch if isinstance(o, RequestEvent) and isinstance(o.event, TokensCommitted)]
+        assert len(ids) == len(set(ids))
+    assert max(len(batch) for batch in steps) >= 3
+
+
+def _next_batch(harness: Harness) -> Sequence[Outcome] | None:
+    try:
+        return harness.heard.batches.get(timeout=0.05)
+    except queue.Empty:
+        return None
+
+
+def test_a_lost_rank_ends_every_request_and_the_next_group_begins_anew_without_loading() -> None:
+    harness = Harness(step_seconds=0.005)
+    harness.start()
+    harness.submit(build_request("before"))
+    harness.heard.wait_end("before")
+    for name in ("a", "b", "c", "d"):
+        harness.submit(build_request(name, 5, 400))
+    harness.wait(lambda: harness.loop.stats.output_tokens_total > 30, "tokens flow")
+    harness.group.is_lost = True
+    harness.loop.post(Wake())
+    for name in ("a", "b", "c", "d"):
+        end = harness.heard.wait_end(name)
+        assert isinstance(end, RequestFailed)
+        assert end.error.REASON == "RANK_LOST"
+    assert harness.loop.stats.requests_failed_total == 4
+    harness.wait(lambda: harness.group.num_formed == 2, "a new group forms")
+    harness.submit(build_request("after"))
+    harness.heard.wait_end("after")
+    harness.stop()
+    assert harness.num_loads == 1
+    assert harness.heard.tokens("after") == harness.heard.tokens("before")
+    assert harness.heard.states == [
+        EngineState.LOADING, EngineState.SERVING, EngineState.FORMING, EngineState.FORMING, EngineState.SERVING,
+    ]  # fmt: skip
+
+
+def test_tokens_of_a_step_in_which_the_group_was_lost_are_never_sent(harness: Harness) -> None:
+    harness.submit(build_request("whole", 5, 20))
+    harness.heard.wait_end("whole")
+    num_published = len(harness.group.plans)
+    harness.group.lost_at_publish = num_published + 5
+    harness.submit(build_request("cut", 5, 20))
+    assert isinstance(harness.heard.wait_end("cut"), RequestFailed)
+    harness.stop()
+    assert len(harness.heard.tokens("cut")) == 3, "five plans were sent, the fifth one step ahead"
+
+
+def test_a_request_that_comes_while_the_group_forms_fails_at_once(harness: Harness) -> None:
+    harness.group.form_errors = [TransportError("not there") for _ in range(5)]
+    harness.group.is_lost = True
+    harness.loop.post(Wake())
+    harness.wait(lambda: harness.heard.states[-1] is EngineState.FORMING, "the loop forms")
+    harness.submit(build_request("a"))
+    assert isinstance(harness.heard.wait_end("a"), RequestFailed)
+    assert harness.loop.stats.requests_total == 0
+    harness.wait(lambda: harness.group.num_formed == 2, "it forms after failed attempts")
+
+
+def test_ranks_that_differ_end_the_loop() -> None:
+    harness = Harness()
+    harness.group.form_errors = [RanksDifferError(["slots"])]
+    with pytest.raises(RanksDifferError):
+        harness.loop.run()
+
+
+def test_memory_is_answered_while_idle_and_while_serving_and_refused_without_a_group(harness: Harness) -> None:
+    answers: queue.SimpleQueue[list[MemoryAccount] | None] = queue.SimpleQueue()
+    harness.loop.post(MeasureMemory(answers.put))
+    assert answers.get(timeout=5) == [ACCOUNT]
+    harness.submit(build_request("a", 5, 400))
+    harness.loop.post(MeasureMemory(answers.put))
+    assert answers.get(timeout=5) == [ACCOUNT]
+    harness.group.form_errors = [TransportError("not there") for _ in range(20)]
+    harness.group.is_lost = True
+    harness.loop.post(Wake())
+    harness.wait(lambda: harness.heard.states[-1] is EngineState.FORMING, "the loop forms")
+    harness.loop.post(MeasureMemory(answers.put))
+    assert answers.get(timeout=5) is None
+
+
+def test_every_request_ends_exactly_once_through_cancels_and_losses() -> None:
+    harness = Harness(step_seconds=0.001)
+    harness.start()
+    chance = random.Random(5)
+    names = [f"r{i}" for i in range(80)]
+    for name in names:
+        harness.submit(build_request(name, chance.randint(1, 200), chance.randint(0, 30)))
+        if chance.random() < 0.3:
+            harness.loop.post(Cancel(chance.choice(names)))
+        if chance.random() < 0.05:
+            harness.group.is_lost = True
+            harness.loop.post(Wake())
+        time.sleep(chance.random() * 0.02)
+    for name in names:
+        harness.heard.wait_end(name)
+    harness.stop()
+    ends = Counter(outcome.request_id for outcome in harness.heard.outcomes if is_end(outcome))
+    assert ends == Counter(names)
+    kinds = {type(o) for o in harness.heard.outcomes if is_end(o)}
+    assert kinds == {RequestEvent, RequestFailed, RequestCancelled}
+    for name in names:
+        own = [o for o in harness.heard.outcomes if o.request_id == name]
+        assert is_end(own[-1]), "nothing follows an end"
