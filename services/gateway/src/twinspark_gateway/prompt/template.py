@@ -86,7 +86,7 @@ def _render(template: str, conversation: Conversation, messages: list[Any]) -> s
         )
     except jinja2.TemplateError as error:
         raise _rejected(error.message or type(error).__name__) from error
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         # Their texts may quote the conversation at length.
         raise _rejected(f"{type(error).__name__} while rendering") from error
     return str(rendered[0])
