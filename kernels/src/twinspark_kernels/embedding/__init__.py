@@ -1,4 +1,9 @@
-"""Token embedding, with image embeddings in the rows that have one. CPU tensors run the reference."""
+"""Token embedding, with image embeddings in the rows that have one. CPU tensors run the reference.
+
+CONTRACT.md, where it differs from the common answers:
+1. Inputs: an id past the table raises IndexError.
+3. Arithmetic: none; rows are copied, image rows rounded to the dtype of the table.
+"""
 
 import torch
 

@@ -1,4 +1,13 @@
-"""Routed experts: the weighted sum of a row's chosen SwiGLU experts. CPU tensors run the reference."""
+"""Routed experts: the weighted sum of a row's chosen SwiGLU experts. CPU tensors run the reference.
+
+CONTRACT.md, where it differs from the common answers:
+1. Inputs: expert ids are checked against the number of experts.
+3. Arithmetic: plain experts round gate, up and their product to the dtype of x; EXL3 experts keep fp32 and round only
+   the rotated inputs, to fp16. Slots are added in slot order in fp32.
+4. Row invariance: a (row, expert) pair is computed by itself; tiles as in `linear`.
+5. Rank order: the result is this rank's partial sum over its part of the experts' width.
+7. Graph capture: the reference reads the number of rows of each expert.
+"""
 
 import torch
 

@@ -1,4 +1,9 @@
-"""RMS norm of each head with a shared weight, times a sigmoid gate. CPU tensors run the reference."""
+"""RMS norm of each head with a shared weight, times a sigmoid gate. CPU tensors run the reference.
+
+CONTRACT.md, where it differs from the common answers:
+3. Arithmetic: norm, weight and gate in fp32 without a rounding between them.
+8. Limits: heads of at most 32,768 values.
+"""
 
 import torch
 

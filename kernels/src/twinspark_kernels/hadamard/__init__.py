@@ -1,7 +1,10 @@
 """Blockwise 128-point Hadamard transform and the two rotations of an EXL3 linear.
 
-`hadamard` transforms the last axis, `rotate_in` prepares the operand of an EXL3 product and
-`rotate_out` finishes its result. CPU tensors run the reference.
+`hadamard` transforms the last axis, `rotate_in` prepares the operand of an EXL3 product and `rotate_out` finishes its
+result. CPU tensors run the reference. CONTRACT.md, where it differs from the common answers:
+1. Inputs: the last axis is a multiple of 128; scales are fp16 as stored.
+3. Arithmetic: an fp32 butterfly with strides 1, 2, ..., 64 in that order, exact to the bit; `rotate_in` rounds x, the
+   scaled x and its result to fp16.
 """
 
 import torch

@@ -1,6 +1,9 @@
 """Hyper-connections over four residual streams: `hc_pre` before a branch, `hc_post` after it.
 
-CPU tensors run the reference.
+CPU tensors run the reference. CONTRACT.md, where it differs from the common answers:
+1. Inputs: streams are contiguous; parameters and coefficients are fp32.
+3. Arithmetic: dots through `linear`; sums of four in index order; branch and streams rounded once (README.md).
+8. Limits: 4 D at most 32,768.
 """
 
 import torch

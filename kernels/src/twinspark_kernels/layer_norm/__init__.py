@@ -1,4 +1,9 @@
-"""Layer norm with weight and bias, over the last axis. CPU tensors run the reference."""
+"""Layer norm with weight and bias, over the last axis. CPU tensors run the reference.
+
+CONTRACT.md, where it differs from the common answers:
+3. Arithmetic: mean first, then the variance of the centred values; rounded once.
+8. Limits: rows of at most 32,768 values.
+"""
 
 import torch
 

@@ -1,6 +1,11 @@
 """Row-invariant products with a weight: `linear` for one matrix, `head_linear` for one matrix a head.
 
-CPU tensors run the reference. Accumulation is fp32 whatever the dtypes of the operands.
+CPU tensors run the reference. CONTRACT.md, where it differs from the common answers:
+1. Inputs: any mix of fp32, bf16, fp16; an fp32 weight whose inner width is a multiple of 16 is read in place, others
+   are widened or padded at every call.
+3. Arithmetic: operands widened to fp32, fp32 accumulation in the order of the BLAS; 1e-5 relative to float64.
+4. Row invariance: tiles of `RowClass.tile_rows` rows, always computed whole (README.md).
+6. Workspace: one padded fp32 copy of x where x is not whole aligned tiles.
 """
 
 import torch

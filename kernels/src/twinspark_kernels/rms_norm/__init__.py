@@ -1,4 +1,10 @@
-"""RMS norm with a weight, over the last axis. CPU tensors run the reference."""
+"""RMS norm with a weight, over the last axis. CPU tensors run the reference.
+
+CONTRACT.md, where it differs from the common answers:
+3. Arithmetic: fp32 statistics; the normed value is rounded to the dtype of x before the product with the weight (as
+   Transformers does, bit for bit).
+8. Limits: rows of at most 32,768 values.
+"""
 
 import torch
 

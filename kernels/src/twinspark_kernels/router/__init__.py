@@ -1,4 +1,9 @@
-"""Choice and weights of the routed experts. CPU tensors run the reference."""
+"""Choice and weights of the routed experts. CPU tensors run the reference.
+
+CONTRACT.md, where it differs from the common answers:
+3. Arithmetic: logits through `linear` in fp32; the order is a stable sort, the lower expert first among equals.
+5. Rank order: every rank computes the same choice from the same bits; nothing is summed over ranks.
+"""
 
 import torch
 

@@ -1,4 +1,7 @@
-"""Clamped SwiGLU, the activation of every MLP of this family. CPU tensors run the reference."""
+"""Clamped SwiGLU, the activation of every MLP of this family. CPU tensors run the reference.
+
+CONTRACT.md: the common answers hold; arithmetic is elementwise.
+"""
 
 import torch
 
