@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from support.row_invariance import check_row_invariance
 from twinspark_kernels.exl3 import (
     MCG_MULTIPLIER,
     MUL1_MULTIPLIER,
@@ -191,10 +192,10 @@ def test_inputs_of_the_wrong_shape_are_refused() -> None:
 
 
 @pytest.mark.parametrize("row_class", RowClass)
-def test_a_row_keeps_its_bits_in_any_batch(row_class: RowClass) -> None:
-    weight = load_weight(LINEAR, "k256_n384_b4_mcg", Codebook.MCG)
-    x = torch.randn(37, 256, generator=torch.Generator().manual_seed(1))
-    alone = torch.cat([exl3_linear(x[i : i + 1], weight, row_class=row_class) for i in range(37)])
-    for rows in (1, 2, 15, 16, 17, 37):
-        assert torch.equal(exl3_linear(x[:rows], weight, row_class=row_class), alone[:rows])
-    assert torch.equal(exl3_linear(x.flip(0), weight, row_class=row_class), alone.flip(0))
+@pytest.mark.parametrize("layer", ["k256_n384_b4_mcg", "k200pad256_n72pad128_b4_mcg"])
+def test_a_row_keeps_its_bits_in_any_batch(row_class: RowClass, layer: str) -> None:
+    weight = load_weight(LINEAR, layer, Codebook.MCG)
+    width = 200 if "pad" in layer else 256
+    check_row_invariance(
+        lambda x: exl3_linear(x, weight, row_class=row_class), lambda rows: (torch.randn(rows, width),)
+    )

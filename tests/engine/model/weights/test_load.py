@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 from transformers import Glm5NextConfig, Glm5NextForConditionalGeneration
 
-from support.checkpoint_folders import micro_config, random_plain, write_folder
+from support.checkpoint_folders import all_shapes, micro_config, random_plain, write_folder
 from support.published_names import published
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.weights import load_weights
+from twinspark_engine.model.weights.reader import WHOLE, CheckpointReader
 
 RANKS = (1, 2)
 NATIVE_NAMES = ((".self_attn.forget_gate.", ".self_attn."), (".attn_hc.", ".hc_attn_"), (".ffn_hc.", ".hc_ffn_"))
@@ -84,6 +85,40 @@ def test_vocabulary_offset_is_the_rank_s_first_row(tmp_path: Path) -> None:
     write_folder(tmp_path, content, random_plain(config))
     offsets = [load_weights(tmp_path, config, rank, 2, torch.float32).vocab_offset for rank in (0, 1)]
     assert offsets == [0, 46]
+
+
+def test_parameters_are_copies_that_outlive_the_file(tmp_path: Path) -> None:
+    content = micro_config()
+    config = ModelConfig.from_json(content)
+    tensors = random_plain(config, torch.float32)
+    write_folder(tmp_path, content, tensors)
+    ranks = [load_weights(tmp_path, config, 0, 1, torch.float32)]
+    file = tmp_path / "model.safetensors"
+    with file.open("r+b") as stream:
+        stream.write(bytes(file.stat().st_size))
+    assert_same_parameters(published(config, ranks), tensors)
+
+
+def test_rank_reads_only_its_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = micro_config()
+    config = ModelConfig.from_json(content)
+    write_folder(tmp_path, content, random_plain(config))
+    shapes: dict[str, torch.Size] = {}
+    read_stored = CheckpointReader.read_stored
+
+    def recording(self: CheckpointReader, name: str, rows: slice = WHOLE, columns: slice = WHOLE) -> Tensor:
+        shapes[name] = (values := read_stored(self, name, rows, columns)).shape
+        return values
+
+    monkeypatch.setattr(CheckpointReader, "read_stored", recording)
+    load_weights(tmp_path, config, 1, 2, torch.float32)
+    halved = {name: tuple(shape) for name, shape in all_shapes(config).items() if shapes[name] != shape}
+    for name, shape in halved.items():
+        axis = 1 if name.endswith(("o_proj.weight", "down_proj.weight")) else 0
+        assert shapes[name][axis] * 2 == shape[axis], name
+    whole = {name.split(".", 4)[-1] for name in shapes.keys() - halved.keys()}
+    assert not any(part in name for name in whole for part in ("experts.0", "q_proj", "q_b_proj", "kv_b", "o_proj"))
+    assert "mlp.gate.weight" in whole
 
 
 def test_progress_ends_at_the_total(tmp_path: Path) -> None:

@@ -89,6 +89,13 @@ def test_truncated_file_is_named(tmp_path: Path, cut: int) -> None:
     assert "model.safetensors: truncated" in str(error)
 
 
+def test_file_that_goes_on_after_its_data_is_named(tmp_path: Path) -> None:
+    write_folder(tmp_path, micro_config(), TENSORS)
+    with (tmp_path / "model.safetensors").open("ab") as stream:
+        stream.write(b"more")
+    assert "model.safetensors: 4 bytes follow what its header describes" in str(refusal_of(tmp_path))
+
+
 @pytest.mark.parametrize("content", [b"", b"\0" * 8, b"\xff" * 64, b"\x08" + b"\0" * 7 + b"not json"])
 def test_file_that_is_no_safetensors_is_named(tmp_path: Path, content: bytes) -> None:
     write_folder(tmp_path, micro_config(), TENSORS)

@@ -95,6 +95,8 @@ def _tensors_of(file: Path) -> dict[str, StoredTensor]:
     missing = 8 + len(header) + data_bytes - file.stat().st_size
     if missing > 0:
         _refuse(file, f"truncated: {missing} bytes are missing at its end")
+    if missing < 0:
+        _refuse(file, f"{-missing} bytes follow what its header describes")
     return tensors
 
 

@@ -1,6 +1,6 @@
 """LoadPlan: what will be read, checked against the headers before anything is allocated."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from twinspark_engine.model.config_fields import read_json
 from twinspark_engine.model.weights.catalog import Entry, build_catalog
 from twinspark_engine.model.weights.exl3_plan import check_exl3_sizes, expect_exl3
 from twinspark_engine.model.weights.expect import expect_plain
-from twinspark_engine.model.weights.headers import read_stored_tensors
+from twinspark_engine.model.weights.headers import StoredTensor, read_stored_tensors
 from twinspark_engine.model.weights.names import (
     EXPERT_PROJECTIONS,
     VISION_PREFIX,
@@ -45,7 +45,12 @@ def build_plan(folder: Path, config: ModelConfig, world_size: int) -> LoadPlan:
     quantization = read_quantization(read_json(folder / "config.json"))
     if quantization is Quantization.EXL3_EXPERTS:
         check_exl3_sizes(config, world_size)
-    catalog = build_catalog(read_stored_tensors(folder).values())
+    return plan_tensors(read_stored_tensors(folder).values(), config, quantization)
+
+
+def plan_tensors(tensors: Iterable[StoredTensor], config: ModelConfig, quantization: Quantization) -> LoadPlan:
+    """The plan for these stored tensors: each parameter there, nothing else beside the vision tower's."""
+    catalog = build_catalog(tensors)
     mtp_prefix = layer_prefix(config.num_hidden_layers)
     has_mtp = any(name.startswith(mtp_prefix) for name in catalog)
     expected = _expected(catalog, config, quantization, has_mtp)

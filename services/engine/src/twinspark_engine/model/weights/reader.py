@@ -48,12 +48,15 @@ class CheckpointReader:
         return name in self._entries
 
     def read(self, name: str, dtype: torch.dtype, rows: slice = WHOLE, columns: slice = WHOLE) -> Tensor:
-        """A matrix or vector, or its part, in the given dtype; block FP8 is multiplied by its scales in fp32 first."""
+        """A matrix or vector, or its part, in the given dtype; block FP8 is multiplied by its scales in fp32 first.
+
+        Always a copy: what safetensors returns may be a view of the mapped file, at any alignment.
+        """
         values = self.read_stored(name, rows, columns)
         if self._entries[name].stored.dtype == FP8_DTYPE:
             scales = self.read_finite(name + SCALE_SUFFIX)
             values = dequantize(values, scales, rows.start or 0, columns.start or 0)
-        return values.to(dtype).contiguous()
+        return values.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
     def read_finite(self, name: str, rows: slice = WHOLE) -> Tensor:
         """A tensor of scales as stored, or its rows; TENSOR_VALUE if one of all its values is NaN or infinite."""
