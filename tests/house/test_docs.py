@@ -9,7 +9,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # A name in backquotes that looks like a path of this repository.
+LINK = re.compile(r"\]\(\.\./([\w./-]+)\)")
 PATH = re.compile(r"`((?:protos|kernels|services|tools|tests|docs|scripts|deploy)/[\w./-]*|Makefile|\.\w[\w/.]*)`")
+
+
+def find_paths(document: str) -> list[str]:
+    """Paths of this repository that a document names or links to."""
+    text = (ROOT / document).read_text()
+    return PATH.findall(text) + LINK.findall(text)
 
 
 def test_settings_errors_and_metrics_are_listed_as_they_are() -> None:
@@ -20,13 +27,13 @@ def test_settings_errors_and_metrics_are_listed_as_they_are() -> None:
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "AGENTS.md", "docs/architecture.md"])
 def test_every_path_that_a_document_names_exists(document: str) -> None:
-    paths = PATH.findall((ROOT / document).read_text())
+    paths = find_paths(document)
     missing = [path for path in paths if not (ROOT / path).exists() and not path.startswith((".venv", "protos/gen"))]
     assert missing == []
 
 
 def test_the_architecture_page_names_many_files() -> None:
-    paths = PATH.findall((ROOT / "docs/architecture.md").read_text())
+    paths = find_paths("docs/architecture.md")
     assert len({path for path in paths if path.endswith(".py")}) >= 30
 
 
