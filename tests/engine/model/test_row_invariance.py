@@ -11,7 +11,10 @@ from twinspark_engine.model.model import Model
 from twinspark_engine.model.state import ModelState
 from twinspark_kernels.row_class import RowClass
 
-SHAPE = HfShape("kDKd", hidden=52, intermediate=88, expert_width=44, vocab=100)
+SHAPES = {
+    "pool-4": HfShape("kDKd", hidden=52, intermediate=88, expert_width=44, vocab=100),
+    "pool-16": HfShape("DK", hidden=100, intermediate=70, expert_width=30, vocab=110, pool=16, index_topk=64, heads=4),
+}
 CONTEXT = 320
 LENGTHS = (200, 70, 131)
 PROMPT, DECODE = RowClass.PROMPT, RowClass.DECODE
@@ -22,19 +25,25 @@ def world_size(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.fixture
-def case() -> ForwardCase:
-    return forward_case(SHAPE)
+@pytest.fixture(params=list(SHAPES.values()), ids=list(SHAPES))
+def case(request: pytest.FixtureRequest) -> ForwardCase:
+    return forward_case(request.param)
 
 
-def run(case: ForwardCase, world_size: int, steps: list[Step], slots: tuple[int, ...] = (0, 1, 2)) -> list[Tensor]:
+def run(
+    case: ForwardCase,
+    world_size: int,
+    steps: list[Step],
+    slots: tuple[int, ...] = (0, 1, 2),
+    dtype: torch.dtype = torch.float32,
+) -> list[Tensor]:
     """Hidden rows and logits of each sequence."""
     sequences = [case.prompt(length) for length in LENGTHS]
 
     def work(model: Model, state: ModelState) -> list[Tensor]:
         return run_steps(model, state, sequences, slots, steps)
 
-    by_rank = on_ranks(case, world_size, work, CONTEXT)
+    by_rank = on_ranks(case, world_size, work, CONTEXT, dtype=dtype)
     joined = []
     for index in range(len(sequences)):
         parts = [result[index] for result in by_rank]
@@ -132,3 +141,13 @@ def test_the_number_of_threads_changes_no_bit(case: ForwardCase) -> None:
         finally:
             torch.set_num_threads(before)
     assert_equal(found[1], found[0])
+
+
+def test_bf16_rows_keep_their_bits_too(case: ForwardCase, world_size: int) -> None:
+    apart = [Step(PROMPT, segments((index, 0, 64))) for index in range(3)]
+    expected = run(case, world_size, apart + window_steps(64, [1] * 6, 0), dtype=torch.bfloat16)
+    together = [
+        Step(PROMPT, segments((2, 0, 64), (0, 0, 64), (1, 0, 64))),
+        Step(DECODE, segments((0, 64, 70)), padding=5),
+    ]
+    assert_equal(run(case, world_size, together, slots=(3, 2, 1), dtype=torch.bfloat16), expected)
