@@ -209,7 +209,7 @@ def test_a_lost_rank_ends_every_request_and_the_next_group_begins_anew_without_l
     assert harness.num_loads == 1
     assert harness.heard.tokens("after") == harness.heard.tokens("before")
     assert harness.heard.states == [
-        EngineState.LOADING, EngineState.SERVING, EngineState.FORMING, EngineState.FORMING, EngineState.SERVING,
+        EngineState.LOADING, EngineState.SERVING, EngineState.FORMING, EngineState.SERVING,
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from twinspark.engine.v1.engine_pb2_grpc import add_EngineServiceServicer_to_server
 from twinspark.engine.v1.rank_pb2_grpc import add_RankServiceServicer_to_server
-from twinspark_engine.checkpoint import Checkpoint, build_fingerprint
+from twinspark_engine.checkpoint import Checkpoint, agreed_hashes, build_fingerprint
 from twinspark_engine.convert import RequestBounds
 from twinspark_engine.errors import RankLostError
 from twinspark_engine.loop import EngineLoop, Stop, Wake
@@ -38,8 +38,7 @@ STOP_SECONDS = 2.0
 async def serve(settings: Settings, checkpoint: Checkpoint) -> int:
     """Run this rank until a signal or a failure; returns the exit code. Raises AddressTakenError."""
     threading.excepthook = log_thread_failure
-    hashes = {"checkpoint": checkpoint.checkpoint_hash, **software_hashes()}
-    values = AgreedValues(agreed_values(settings), hashes)
+    values = AgreedValues(agreed_values(settings), agreed_hashes(checkpoint) | software_hashes())
     if settings.rank == 0:
         return await _serve_leader(settings, checkpoint, values)
     return await _serve_follower(settings, checkpoint, values)

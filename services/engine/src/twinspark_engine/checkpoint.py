@@ -1,6 +1,7 @@
 """What the app knows of a checkpoint before any weight is read, and the fingerprint of a deployment."""
 
 import hashlib
+import json
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,10 +17,21 @@ class Checkpoint:
 
     vocabulary_size: int
     eos_token_ids: tuple[int, ...]
+    first_masked_id: int | None
+    """Ids from here on have no token and are never drawn."""
     context_tokens: int
     checkpoint_hash: str
     load: Callable[[Transport], LoadedRank]
     """Loads this rank's weights; called once, from the step thread. Raises CheckpointError."""
+
+
+def agreed_hashes(checkpoint: Checkpoint) -> dict[str, str]:
+    """What ranks must find equal in their folders: the hash, and the ids that other files than those it covers say."""
+    return {
+        "checkpoint": checkpoint.checkpoint_hash,
+        "eos_token_ids": json.dumps(checkpoint.eos_token_ids),
+        "first_masked_id": json.dumps(checkpoint.first_masked_id),
+    }
 
 
 def build_fingerprint(settings: Settings, hashes: Mapping[str, str]) -> str:

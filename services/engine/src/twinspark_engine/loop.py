@@ -117,6 +117,7 @@ class EngineLoop:
         self._measurements: list[MeasureMemory] = []
         self._is_serving = False
         self._is_stopping = False
+        self._last_failure = ""
 
     def post(self, command: Command) -> None:
         """Have a command run before the next step."""
@@ -124,6 +125,7 @@ class EngineLoop:
 
     def run(self) -> None:
         """Form, serve, and form again until Stop. Raises RanksDifferError, and what loading raises."""
+        self._listener.on_state(EngineState.LOADING)
         while not self._is_stopping:
             try:
                 self._form()
@@ -133,11 +135,11 @@ class EngineLoop:
         self._group.finish()
 
     def _form(self) -> None:
-        self._listener.on_state(EngineState.LOADING if self._loaded is None else EngineState.FORMING)
         epoch = self._group.form(self._ensure_loaded)
         self._get_loaded().runner.reset()
         self._scheduler.start_epoch(epoch)
         self.stats.epochs_total += 1
+        self._last_failure = ""
         log.info("group_formed", epoch=epoch)
         self._is_serving = True
         self._listener.on_state(EngineState.SERVING)
@@ -248,11 +250,14 @@ class EngineLoop:
 
     def _lose(self, reason: str) -> None:
         """End every request; the group is formed again after a pause."""
-        log.warning("group_lost", reason=reason)
-        self._is_serving = False
+        if self._is_serving:
+            log.warning("group_lost", reason=reason)
+            self._listener.on_state(EngineState.FORMING)
+        elif reason != self._last_failure:
+            log.info("group_not_formed", reason=reason)
+        self._is_serving, self._last_failure = False, reason
         dropped = self._scheduler.drop_all()
         self._plans.clear()
-        self._listener.on_state(EngineState.LOADING if self._loaded is None else EngineState.FORMING)
         self._listener.on_outcomes([RequestFailed(request_id, RankLostError()) for request_id in dropped])
         self.stats.requests_failed_total += len(dropped)
         self._count([], self._clock())

@@ -7,11 +7,12 @@ import structlog
 import torch
 
 from twinspark_engine.checkpoint import Checkpoint
-from twinspark_engine.memory import measure_memory
+from twinspark_engine.memory import MemoryAccount, measure_memory
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
-from twinspark_engine.model.state import ModelState
+from twinspark_engine.model.state import DsaState, ModelState
 from twinspark_engine.model.weights import checkpoint_hash, eos_token_ids, first_masked_id, load_weights
+from twinspark_engine.ranks.gloo import GlooTransport
 from twinspark_engine.ranks.group import LoadedRank
 from twinspark_engine.ranks.transport import Transport
 from twinspark_engine.runner.runner import Runner, RunnerLimits
@@ -34,16 +35,24 @@ def open_checkpoint(settings: Settings) -> Checkpoint:
     config = ModelConfig.from_folder(settings.model)
     config.check_world_size(settings.world_size)
     context_tokens = _context_tokens(settings, config)
+    limits = RunnerLimits(
+        num_slots=settings.slots,
+        context_tokens=context_tokens,
+        max_prompt_rows=max(settings.chunk_tokens_alone, settings.chunk_tokens_beside_decoders),
+        eos_token_ids=frozenset(eos_token_ids(settings.model)),
+        first_masked_id=first_masked_id(settings.model),
+    )
     return Checkpoint(
         vocabulary_size=config.vocab_size,
-        eos_token_ids=eos_token_ids(settings.model),
+        eos_token_ids=tuple(sorted(limits.eos_token_ids)),
+        first_masked_id=limits.first_masked_id,
         context_tokens=context_tokens,
         checkpoint_hash=checkpoint_hash(settings.model),
-        load=lambda transport: load_rank(settings, config, context_tokens, transport),
+        load=lambda transport: load_rank(settings, config, limits, transport),
     )
 
 
-def load_rank(settings: Settings, config: ModelConfig, context_tokens: int, transport: Transport) -> LoadedRank:
+def load_rank(settings: Settings, config: ModelConfig, limits: RunnerLimits, transport: Transport) -> LoadedRank:
     """Weights, state, model and runner of this rank, in the thread that will use them."""
     torch.set_num_threads(settings.threads)  # OpenMP keeps this number by thread
     started = time.monotonic()
@@ -51,22 +60,20 @@ def load_rank(settings: Settings, config: ModelConfig, context_tokens: int, tran
     weights = load_weights(
         settings.model, config, settings.rank, settings.world_size, DTYPES[settings.dtype], ProgressLog()
     )
-    state = ModelState.allocate(config, settings.world_size, settings.slots, context_tokens, DTYPES[settings.dtype])
-    runner = Runner(
-        Model(config, weights, transport),
-        state,
-        transport,
-        RunnerLimits(
-            num_slots=settings.slots,
-            context_tokens=context_tokens,
-            max_prompt_rows=max(settings.chunk_tokens_alone, settings.chunk_tokens_beside_decoders),
-            eos_token_ids=frozenset(eos_token_ids(settings.model)),
-            first_masked_id=first_masked_id(settings.model),
-        ),
+    state = ModelState.allocate(
+        config, settings.world_size, limits.num_slots, limits.context_tokens, DTYPES[settings.dtype]
     )
-    parts = {"weights": count_tensor_bytes(weights), "state": state.nbytes}
+    runner = Runner(Model(config, weights, transport), state, transport, limits)
+    kv_layers = tuple(layer for layer in state.layers if isinstance(layer, DsaState))
+    kv_bytes = count_tensor_bytes(kv_layers)
+    parts = {"weights": count_tensor_bytes(weights), "kv": kv_bytes, "state": state.nbytes - kv_bytes}
     log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)
-    return LoadedRank(runner, lambda: measure_memory(settings.rank, parts))
+
+    def measure() -> MemoryAccount:
+        workspace = transport.num_buffer_bytes if isinstance(transport, GlooTransport) else 0
+        return measure_memory(settings.rank, {**parts, "workspace": workspace})
+
+    return LoadedRank(runner, measure)
 
 
 def count_tensor_bytes(value: object) -> int:
