@@ -71,13 +71,13 @@ async def start_gateway(model_folder: Path) -> AsyncIterator[GatewayFactory]:
     """Start gateways with any settings; they stop when the test ends."""
     async with AsyncExitStack() as stack:
 
-        async def start(engine: FakeEngine | None = None, **settings: Any) -> RunningGateway:
-            engine = engine or FakeEngine()
-            address = await stack.enter_async_context(serve_engine(engine))
+        async def start(fake: FakeEngine | None = None, **settings: Any) -> RunningGateway:
+            fake = fake or FakeEngine()
+            address = await stack.enter_async_context(serve_engine(fake))
             values: dict[str, Any] = {"model": model_folder, "engine": address, "engine_poll_seconds": 0.05} | settings
             url = await stack.enter_async_context(serve_gateway(Settings(**values)))
             client = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=20))
-            return RunningGateway(url, engine, client)
+            return RunningGateway(url, fake, client)
 
         yield start
 

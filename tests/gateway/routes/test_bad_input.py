@@ -238,11 +238,13 @@ NEUTRAL_CHAT: dict[str, list[Any]] = {
     "web_search_options": [{}],
 }
 
+NEUTRAL_COMPLETION: dict[str, list[Any]] = {"suffix": [""], "best_of": [1], "messages": [5], "tools": [[{}]]}
+
 
 @pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
 async def test_null_and_values_that_ask_for_nothing_pass(gateway: Any, path: str) -> None:
     base = {"messages": MESSAGES, "prompt": "hello", "max_tokens": 1}
-    values: dict[str, list[Any]] = NEUTRAL | (NEUTRAL_CHAT if path == CHAT else {"suffix": [""], "best_of": [1]})
+    values = NEUTRAL | (NEUTRAL_CHAT if path == CHAT else NEUTRAL_COMPLETION)
     tables = [*FIELDS, *(CHAT_FIELDS if path == CHAT else COMPLETION_FIELDS)]
     nulls = dict.fromkeys((name for name, _ in tables if name not in ("messages", "prompt", "max_tokens")), None)
     bodies: list[dict[str, Any]] = [{name: value} for name, choices in values.items() for value in choices]

@@ -1,6 +1,8 @@
 """Runs the gateway: settings, application, HTTP server."""
 
+import signal
 import sys
+from types import FrameType
 
 import uvicorn
 
@@ -13,8 +15,15 @@ from twinspark_gateway.web.listener import AddressTakenError, open_listener
 from twinspark_rpc import configure_logging, load_settings
 
 
+def _end(number: int, frame: FrameType | None) -> None:
+    """End at once and well. The server has handlers of its own while it runs, and raises the signal again after."""
+    raise SystemExit(0)
+
+
 def main() -> None:
     """Serve until SIGTERM or SIGINT; running requests then get the drain time."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     settings = load_settings(Settings)
     configure_logging("gateway", settings.log_level)
     try:

@@ -1,5 +1,6 @@
 """Binds the HTTP listener, so that a taken port is one clear error that names it."""
 
+import os
 import socket
 
 import structlog
@@ -19,7 +20,7 @@ def open_listener(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise AddressTakenError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+        raise AddressTakenError(f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}") from error
     # Accepted sockets inherit it. Without it the second write of a reply waits for the first one's acknowledgement,
     # 40 ms; asyncio sets it only on sockets that name their protocol, and accepted ones do not.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,0 +1,150 @@
+"""Keys, browsers' origins, request ids and the request log."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from twinspark_gateway.web.keys import Keyring, KeysError, load_keys
+
+CHAT = "/v1/chat/completions"
+HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "a secret text"}], "max_tokens": 2}
+
+
+def write_keys(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+@pytest.fixture
+def keys_file(tmp_path: Path) -> Path:
+    return write_keys(tmp_path / "keys", "# people\nalice: sk-one\n\nbob: sk-two:with colon\n")
+
+
+async def test_with_keys_every_route_but_health_needs_one(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(keys_file=keys_file)
+    get, post = gateway.client.get, gateway.client.post
+    assert (await get("/health")).json() == {"status": "ok"}
+    for headers in ({}, {"Authorization": "Bearer nope"}, {"Authorization": "sk-one"}, {"x-api-key": ""}):
+        for path in ("/v1/models", "/metrics", "/nope"):
+            response = await get(path, headers=headers)
+            assert response.status_code == 401, (path, headers)
+            assert response.headers["www-authenticate"] == "Bearer"
+            error = response.json()["error"]
+            assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
+        assert (await post(CHAT, json=HELLO, headers=headers)).status_code == 401
+    for headers in ({"Authorization": "Bearer sk-one"}, {"authorization": "bearer sk-two:with colon"}):
+        assert (await post(CHAT, json=HELLO, headers=headers)).status_code == 200
+    assert (await get("/v1/models", headers={"x-api-key": "sk-one"})).status_code == 200
+    text = (await get("/metrics", headers={"x-api-key": "sk-one"})).text
+    assert 'twinspark_gateway_key_requests_total{key="alice"} 2.0' in text
+    assert "sk-" not in text
+
+
+async def test_metrics_can_be_open(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(keys_file=keys_file, open_metrics=True)
+    assert (await gateway.client.get("/metrics")).status_code == 200
+
+
+async def test_without_keys_any_key_is_accepted(gateway: Any) -> None:
+    response = await gateway.client.get("/v1/models", headers={"Authorization": "Bearer EMPTY"})
+    assert response.status_code == 200
+
+
+def test_a_changed_file_is_read_again_and_a_broken_one_closes_every_route(keys_file: Path) -> None:
+    now = 0.0
+    keyring = Keyring(keys_file, clock=lambda: now)
+    assert keyring.find_label({"x-api-key": "sk-one"}) == "alice"
+    write_keys(keys_file, "carol: sk-three")
+    os.utime(keys_file, ns=(1, 1))
+    assert keyring.find_label({"x-api-key": "sk-one"}) == "alice"
+    now = 1.0
+    assert keyring.find_label({"x-api-key": "sk-one"}) is None
+    assert keyring.find_label({"x-api-key": "sk-three"}) == "carol"
+    keys_file.chmod(0o644)
+    now = 2.0
+    assert keyring.find_label({"x-api-key": "sk-three"}) is None
+    keys_file.chmod(0o600)
+    now = 3.0
+    assert keyring.find_label({"x-api-key": "sk-three"}) == "carol"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [
+        ("a: b", 0o640, "mode 0600"),
+        ("", 0o600, "no key"),
+        ("just-a-key", 0o600, "line 1"),
+        ("a: b\nbad label: c", 0o600, "line 2"),
+        ("a:", 0o600, "line 1"),
+    ],
+)
+def test_a_keys_file_that_is_wrong_is_refused_without_showing_a_key(
+    tmp_path: Path, text: str, mode: int, words: str
+) -> None:
+    with pytest.raises(KeysError, match=words) as caught:
+        load_keys(write_keys(tmp_path / "keys", text, mode))
+    assert "just-a-key" not in str(caught.value)
+
+
+async def test_origins_are_off_until_they_are_set(start_gateway: Any, keys_file: Path) -> None:
+    origin = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+    closed = await start_gateway()
+    assert "access-control-allow-origin" not in (await closed.client.get("/health", headers=origin)).headers
+    gateway = await start_gateway(cors_origins=("https://app.example",), keys_file=keys_file)
+    preflight = await gateway.client.options(CHAT, headers=origin)
+    assert preflight.status_code == 200
+    assert preflight.headers["access-control-allow-origin"] == "https://app.example"
+    refused = await gateway.client.post(CHAT, json=HELLO, headers=origin)
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == "https://app.example"
+
+
+async def test_a_request_id_is_echoed_made_up_or_replaced(gateway: Any) -> None:
+    get = gateway.client.get
+    assert (await get("/health", headers={"X-Request-Id": "abc-1"})).headers["x-request-id"] == "abc-1"
+    assert len((await get("/health")).headers["x-request-id"]) == 32
+    assert (await get("/health", headers={"X-Request-Id": "a b"})).headers["x-request-id"] != "a b"
+
+
+async def test_two_requests_may_carry_one_id(gateway: Any) -> None:
+    headers = {"X-Request-Id": "same"}
+    for _ in range(2):
+        assert (await gateway.client.post(CHAT, json=HELLO, headers=headers)).status_code == 200
+    assert len({request.request_id for request in gateway.engine.requests}) == 2
+
+
+async def test_each_request_leaves_one_log_line_without_text(start_gateway: Any) -> None:
+    gateway = await start_gateway()
+    with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as lines:
+        await gateway.client.post(CHAT, json=HELLO, headers={"X-Request-Id": "one"})
+        await gateway.post(CHAT, HELLO | {"stream": True})
+        await gateway.post(CHAT, HELLO | {"stop": 5, "temperature": "a secret text"})
+        await gateway.client.get("/a-secret-path")
+        await gateway.client.get("/health")
+        await asyncio.sleep(0.05)
+    requests = [line for line in lines if line["event"] == "request" and line["log_level"] == "info"]
+    # A stream's line comes after its last byte.
+    requests.sort(key=lambda line: (line["status"], line.get("stream", False)))
+    assert [line["status"] for line in requests] == [200, 200, 400, 404]
+    assert (
+        requests[0]
+        | {
+            "request_id": "one",
+            "path": CHAT,
+            "outcome": "ok",
+            "output_tokens": 2,
+            "finish": "length",
+            "max_tokens": 2,
+            "thinking": True,
+            "stream": False,
+        }
+        == requests[0]
+    )
+    assert requests[1]["stream"]
+    assert requests[2]["param"] == "temperature"
+    assert "secret" not in repr(lines)

@@ -1,0 +1,191 @@
+"""Streams on the wire: headers, comments, failures, and clients that leave."""
+
+import asyncio
+import json
+import socket
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from fakes.engine import FakeEngine, QueueFullError, RankLostError
+from fakes.engine_model import FakeModel
+from support.scripts import say
+
+CHAT = "/v1/chat/completions"
+HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
+LONG = HELLO | {"ignore_eos": True, "max_tokens": 400}
+
+
+async def wait_until(condition: Any, seconds: float = 5.0) -> float:
+    """Wait for the condition; give the seconds it took."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < seconds
+        await asyncio.sleep(0.005)
+    return time.monotonic() - started
+
+
+def open_request(gateway: Any, body: dict[str, Any], path: str = CHAT) -> socket.socket:
+    """Send a request over a plain socket."""
+    url = urlsplit(gateway.url)
+    data = json.dumps(body).encode()
+    client = socket.create_connection((url.hostname, url.port))
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n"
+    client.sendall(head.encode() + data)
+    return client
+
+
+async def test_a_stream_has_the_headers_of_one(gateway: Any) -> None:
+    response = await gateway.post(CHAT, HELLO | {"stream": True, "max_tokens": 2})
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert response.headers["cache-control"] == "no-cache"
+    assert response.headers["x-accel-buffering"] == "no"
+    assert response.headers["x-request-id"]
+    assert "content-encoding" not in response.headers
+    assert response.text.endswith("data: [DONE]\n\n")
+
+
+async def test_a_silent_stream_carries_comments(start_gateway: Any) -> None:
+    engine = FakeEngine(step_seconds=0.3)
+    gateway = await start_gateway(engine, sse_keepalive_seconds=0.05, admission_wait_seconds=0)
+    response = await gateway.post(CHAT, HELLO | {"stream": True, "max_tokens": 1})
+    assert response.text.count(": keepalive\n\n") >= 3
+    assert response.text.endswith("data: [DONE]\n\n")
+
+
+async def test_headers_and_role_come_before_the_prompt_is_computed(start_gateway: Any) -> None:
+    engine = FakeEngine(prefill_seconds=2)
+    gateway = await start_gateway(engine, admission_wait_seconds=0.05)
+    started = time.monotonic()
+    async with gateway.client.stream("POST", CHAT, json=HELLO | {"stream": True, "max_tokens": 1}) as response:
+        async for line in response.aiter_lines():
+            assert '"role":"assistant"' in line
+            break
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_refusal_of_the_engine_is_a_plain_error_also_for_a_stream(start_gateway: Any, stream: bool) -> None:
+    gateway = await start_gateway(FakeEngine(failure=QueueFullError("full")))
+    response = await gateway.post(CHAT, HELLO | {"stream": stream})
+    assert response.status_code == 503
+    assert response.headers["retry-after"] == "1"
+    assert response.json()["error"]["type"] == "server_error"
+
+
+@pytest.mark.parametrize(("failure", "status"), [(RankLostError("x"), 503), (ZeroDivisionError("secret"), 500)])
+async def test_a_failure_of_the_engine_ends_the_request_once(start_gateway: Any, failure: Any, status: int) -> None:
+    gateway = await start_gateway(FakeEngine(failure=failure, fail_after=3))
+    whole = await gateway.post(CHAT, HELLO)
+    assert whole.status_code == status
+    assert "secret" not in whole.text
+    events = await gateway.events(CHAT, HELLO)
+    assert [json.loads(event) for event in events if '"error"' in event] == [whole.json()]
+    assert events[-1] == "[DONE]"
+    assert '"error"' in events[-2]
+    assert not any('"finish_reason":"' in event for event in events)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_leaves_while_decoding_frees_the_slot(start_gateway: Any, stream: bool) -> None:
+    gateway = await start_gateway(FakeEngine(step_seconds=0.01))
+    engine = gateway.engine
+    client = open_request(gateway, LONG | {"stream": stream})
+    await wait_until(lambda: engine.counts["output_tokens_total"] >= 3)
+    client.close()
+    assert await wait_until(lambda: not engine.running) < 1
+    assert engine.counts["requests_cancelled_total"] == 1
+    health = (await gateway.client.get("/health")).json()
+    assert health["inflight"] == 0
+    metrics = (await gateway.client.get("/metrics")).text
+    assert "twinspark_gateway_client_disconnections_total 1.0" in metrics
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_only_stops_sending_counts_as_gone(start_gateway: Any, stream: bool) -> None:
+    gateway = await start_gateway(FakeEngine(step_seconds=0.01))
+    client = open_request(gateway, LONG | {"stream": stream})
+    await wait_until(lambda: gateway.engine.running)
+    client.shutdown(socket.SHUT_WR)
+    assert await wait_until(lambda: not gateway.engine.running) < 1
+    client.close()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_leaves_the_queue_never_starts(start_gateway: Any, stream: bool) -> None:
+    gateway = await start_gateway(FakeEngine(FakeModel(num_slots=1), step_seconds=0.01))
+    first = open_request(gateway, LONG)
+    await wait_until(lambda: gateway.engine.running)
+    second = open_request(gateway, LONG | {"stream": stream})
+    await wait_until(lambda: gateway.engine.waiting)
+    second.close()
+    assert await wait_until(lambda: not gateway.engine.waiting) < 1
+    assert len(gateway.engine.running) == 1
+    first.close()
+    await wait_until(lambda: not gateway.engine.running)
+
+
+async def test_a_client_that_leaves_during_prefill_cancels_it(start_gateway: Any) -> None:
+    gateway = await start_gateway(FakeEngine(prefill_seconds=0.2))
+    client = open_request(gateway, {"prompt": [1] * 500, "max_tokens": 2}, "/v1/completions")
+    await wait_until(lambda: gateway.engine.prefilling)
+    client.close()
+    assert await wait_until(lambda: not gateway.engine.running) < 1
+    assert gateway.engine.counts["output_tokens_total"] == 0
+
+
+async def test_a_pipelined_request_is_no_disconnect(start_gateway: Any) -> None:
+    gateway = await start_gateway(FakeEngine(step_seconds=0.02, script=say("hello the wörld")))
+    client = open_request(gateway, HELLO | {"max_tokens": 12})
+    await wait_until(lambda: gateway.engine.running)
+    client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    data = b""
+    while piece := await asyncio.to_thread(client.recv, 65536):
+        data += piece
+    assert data.count(b"HTTP/1.1 200 OK") == 2
+    assert b'"finish_reason":"stop"' in data
+    client.close()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_stop_string_frees_the_slot_at_once(start_gateway: Any, stream: bool) -> None:
+    gateway = await start_gateway(FakeEngine(script=say("a</think>hello the" + " x" * 200), step_seconds=0.001))
+    response = await gateway.post(CHAT, LONG | {"stream": stream, "stop": "the"})
+    assert response.status_code == 200
+    await wait_until(lambda: not gateway.engine.running)
+    assert gateway.engine.counts["requests_cancelled_total"] == 1
+    assert gateway.engine.counts["output_tokens_total"] < 40
+
+
+async def test_one_failed_choice_ends_the_others(start_gateway: Any) -> None:
+    engine = FakeEngine(failure=RankLostError("x"), fail_after=3, step_seconds=0.005)
+    gateway = await start_gateway(engine)
+    events = await gateway.events(CHAT, LONG | {"n": 2})
+    assert sum('"error"' in event for event in events) == 1
+    await wait_until(lambda: not engine.running)
+
+
+async def test_a_body_that_is_too_large_is_refused_and_the_connection_lives_on(start_gateway: Any) -> None:
+    gateway = await start_gateway(max_body_bytes=2000)
+    big = b'{"prompt": "' + b"x" * 100_000 + b'"}'
+
+    async def chunks() -> Any:
+        for start in range(0, len(big), 1000):
+            yield big[start : start + 1000]
+
+    for content in (big, chunks()):
+        response = await gateway.client.post("/v1/completions", content=content)
+        assert response.status_code == 413
+        assert response.json()["error"]["type"] == "invalid_request_error"
+        assert (await gateway.post("/v1/completions", {"prompt": "a", "max_tokens": 1})).status_code == 200
+
+
+async def test_a_body_that_never_comes_is_a_408(start_gateway: Any) -> None:
+    gateway = await start_gateway(body_timeout_seconds=0.1)
+    url = urlsplit(gateway.url)
+    client = socket.create_connection((url.hostname, url.port))
+    client.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{{".encode())
+    assert b" 408 " in await asyncio.to_thread(client.recv, 100)
+    client.close()
