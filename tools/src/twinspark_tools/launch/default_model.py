@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 from twinspark_tools.launch.terminal import say
@@ -38,10 +38,10 @@ def ensure_default_model(build_folder: Path) -> Path:
 
 
 def _version() -> str:
-    """Changes with the program that makes the checkpoint."""
+    """Changes with the program that makes the checkpoint, which is looked up without importing it."""
+    spec = find_spec(PROGRAM)
+    folders = [] if spec is None else spec.submodule_search_locations or []
     digest = hashlib.sha256()
-    sources = resources.files(PROGRAM)
-    for source in sorted(sources.iterdir(), key=lambda path: path.name):
-        if source.is_file():
-            digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    for source in sorted(path for folder in folders for path in Path(folder).iterdir() if path.is_file()):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:8]

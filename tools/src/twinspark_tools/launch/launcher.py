@@ -36,7 +36,7 @@ class Launcher:
         self._num_signals = 0
         self._pids: dict[str, int] = {}
         self._failures: Counter[str] = Counter()
-        self._is_healthy = False
+        self._is_healthy = self._was_healthy = False
 
     def run(self) -> None:
         """Returns after a stop signal. Raises ServiceFailedError; everything is stopped in either case."""
@@ -106,6 +106,10 @@ class Launcher:
             return
         self._is_healthy = True
         self._failures.clear()
+        if self._was_healthy:
+            say(f"serving again: {self._instance.url}")
+            return
+        self._was_healthy = True
         say(f"serving after {seconds:.0f} s: {self._instance.url}\n{_how_to_try(self._instance.url)}")
 
     def _stop(self) -> None:

@@ -1,0 +1,134 @@
+"""A whole instance started by the launcher, and the list of its live processes."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+START_SECONDS = 120.0
+MARK = "LAUNCHED_BY_TEST"
+
+
+class Launched:
+    """The launcher in a folder of its own. All its processes inherit a mark in the environment."""
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int,
+        model: Path,
+        ranks: int = 1,
+        environment: dict[str, str] | None = None,
+        terminal: int | None = None,
+    ) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.folder = folder
+        self._mark = uuid.uuid4().hex
+        self._output = folder / "output.txt"
+        argv = [sys.executable, "-m", "twinspark_tools.launch", "--port", str(port), "--ranks", str(ranks)]
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [*argv, "--model", str(model)],
+                cwd=folder,
+                env={**os.environ, MARK: self._mark, **(environment or {})},
+                stdin=terminal if terminal is not None else subprocess.DEVNULL,
+                stdout=terminal if terminal is not None else output,
+                stderr=terminal if terminal is not None else subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=None if terminal is None else take_terminal,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it, in whatever state a failed test left it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(30)
+        for process in self.live_processes():
+            process.kill()
+
+    @property
+    def output(self) -> str:
+        """What the launcher has said, unless it speaks to a terminal."""
+        return self._output.read_text(encoding="utf-8")
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """run.json."""
+        path = self.folder / "build" / "run" / str(self.port) / "run.json"
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
+
+    def environment_of(self, service: str) -> dict[str, str]:
+        """What the launcher adds to a service's environment."""
+        path = self.folder / "build" / "run" / str(self.port) / f"{service}.json"
+        environment: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))["environment"]
+        return environment
+
+    def live_processes(self) -> list[psutil.Process]:
+        """Every process on this machine that carries the mark and is no zombie."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(MARK) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def wait_healthy(self) -> Self:
+        """Until /health is ok."""
+        wait_until(self.is_healthy, START_SECONDS, lambda: self.output)
+        return self
+
+    def is_healthy(self) -> bool:
+        """Whether /health answers 200 now."""
+        assert self.process.poll() is None, self.output
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=2) as response:
+                return bool(response.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def complete(self, prompt: list[int], max_tokens: int = 4) -> str:
+        """Text of a greedy completion."""
+        body = {"prompt": prompt, "max_tokens": max_tokens, "temperature": 0, "ignore_eos": True}
+        request = urllib.request.Request(
+            f"{self.url}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            text: str = json.loads(response.read())["choices"][0]["text"]
+        return text
+
+    def wait_gone(self, seconds: float = 40.0) -> None:
+        """Until no process is left."""
+        wait_until(lambda: not self.live_processes(), seconds, lambda: str(self.live_processes()))
+
+
+def take_terminal() -> None:
+    """In the child: make its stdin the controlling terminal of its session, as a terminal program does."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, explain: Callable[[], str] = str) -> None:
+    """Poll; AssertionError with the explanation after that many seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {explain()}"
+        time.sleep(0.1)
