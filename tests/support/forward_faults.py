@@ -78,8 +78,8 @@ KDA_LAYER = (
     Fault(
         "chunks start from nothing",
         CHUNK,
-        "M = state[index].view(-1, K, V)",
-        "M = torch.zeros_like(state[index]).view(-1, K, V)",
+        "M = state.index_select(0, index)",
+        "M = torch.zeros_like(state.index_select(0, index))",
     ),
     Fault("decode rows do not decay the state", RECURRENT, "M *= decay[..., None]", "M *= 1.0"),
     Fault("decode rows do not recall", RECURRENT, "(row.v - recalled)", "(row.v - 0.0 * recalled)"),
