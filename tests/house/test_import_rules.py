@@ -32,6 +32,7 @@ VIOLATIONS = {
     "engine-bookkeeping": ("twinspark_engine/kv_cache/planted.py", "import torch"),
     "engine-app": ("twinspark_engine/planted.py", "import twinspark_engine.app"),
     "gateway-app": ("twinspark_gateway/planted.py", "import twinspark_gateway.app"),
+    "messages": ("twinspark_gateway/reply/planted.py", "import twinspark.engine.v1.engine_pb2"),
     "gateway-layers": ("twinspark_gateway/prompt/planted.py", "import twinspark_gateway.routes.models"),
 }
 
