@@ -50,8 +50,8 @@ def pool_members(keys: Tensor, gates: Tensor, ape: Tensor) -> Tensor:
 
 
 def _sum_members(x: Tensor) -> Tensor:
-    total = x[:, 0] + x[:, 1]
-    for member in range(2, x.shape[1]):
+    total = x[:, 0].clone()
+    for member in range(1, x.shape[1]):
         total += x[:, member]
     return total
 
