@@ -11,6 +11,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 _FIRST = ("event", "level", "time")
+_CHATTY = ("asyncio", "grpc")  # their debug lines hide ours
 
 
 def configure_logging(service: str, level: str = "info", **constants: str | int) -> None:
@@ -46,6 +47,8 @@ def configure_logging(service: str, level: str = "info", **constants: str | int)
         )
     )
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    for library in _CHATTY:
+        logging.getLogger(library).setLevel(max(logging.INFO, logging.getLogger().level))
 
 
 def put_event_first(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
