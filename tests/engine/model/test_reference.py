@@ -14,6 +14,7 @@ SHAPES = {
     "dsa-only-pool-16": HfShape("D", hidden=100, pool=16, index_topk=64, index_heads=3, seed=2),
     "moe-pool-16": HfShape("KdK", hidden=64, pool=16, index_topk=128, experts=10, experts_per_token=3, seed=3),
     "late-limit": HfShape("kD", hidden=52, index_topk=512, shared_experts=2, seed=4),
+    "pool-1": HfShape("Dk", hidden=40, pool=1, index_topk=24, seed=8),
     "twelve-layers": HfShape("kkkDKKKDKKKD", hidden=64, seed=5),
 }
 SHORT_LENGTHS = (1, 2, 63, 64, 65, 200)
@@ -27,12 +28,15 @@ all_shapes = pytest.mark.parametrize("shape", list(SHAPES.values()), ids=list(SH
 @all_shapes
 def test_prompt_logits_agree_with_transformers_at_all_positions(shape: HfShape, world_size: int) -> None:
     case = forward_case(shape)
-    plans = [(length, prompt_steps(length)) for length in SHORT_LENGTHS] + [(200, prompt_steps(200, 64))]
+    plans = [(length, prompt_steps(length)) for length in SHORT_LENGTHS] + [
+        (65, prompt_steps(65, 64)),
+        (200, prompt_steps(200, 64)),
+    ]
     assert_few_near_ties([compare(case, case.reference(length), steps, world_size) for length, steps in plans])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", [None, 320], ids=["whole", "chunked"])
+@pytest.mark.parametrize("chunk", [None, 64, 320])
 @both_world_sizes
 @all_shapes
 def test_long_prompt_logits_agree_with_transformers(shape: HfShape, world_size: int, chunk: int | None) -> None:
