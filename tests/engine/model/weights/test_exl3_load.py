@@ -111,6 +111,12 @@ def test_legacy_sign_words_load_as_scales(tmp_path: Path) -> None:
     assert_experts(tensors, Codebook.THREE_INST, load_experts(tmp_path, 2))
 
 
+def first_is_infinite(size: int) -> Tensor:
+    scales = torch.ones(size, dtype=torch.float16)
+    scales[0] = torch.inf
+    return scales
+
+
 REFUSALS = [
     ("up_proj.mcg", torch.tensor([1], dtype=torch.int32), CheckpointReason.TENSOR_VALUE, "mcg marker is 0x00000001"),
     (
@@ -128,6 +134,8 @@ REFUSALS = [
         "0.down_proj.svh holds a NaN",
     ),
     ("up_proj.suh", torch.ones(128), CheckpointReason.TENSOR_DTYPE, "0.up_proj.suh has dtype F32: F16 is needed"),
+    # Also in the other rank's part: both ranks must stop.
+    ("up_proj.svh", first_is_infinite(256), CheckpointReason.TENSOR_VALUE, "0.up_proj.svh holds a NaN"),
     ("up_proj.svh", None, CheckpointReason.TENSOR_MISSING, "0.up_proj.svh is missing"),
     ("up_proj.trellis", None, CheckpointReason.TENSOR_MISSING, "0.up_proj.trellis is missing"),
     ("up_proj.trellis", torch.zeros(8, 16, 144).short(), CheckpointReason.TENSOR_SHAPE, r"has shape \[8, 16, 144\]"),
