@@ -11,7 +11,7 @@ class RowClass(enum.Enum):
     """
 
     PROMPT = 64
-    DECODE = 8
+    DECODE = 4
 
     @property
     def tile_rows(self) -> int:

@@ -8,6 +8,7 @@ of the rows of their result.
 """
 
 import torch
+from torch.nn.functional import pad
 
 ALIGNMENT_BYTES = 64
 ALIGNMENT_VALUES = ALIGNMENT_BYTES // 4
@@ -15,33 +16,33 @@ ALIGNMENT_VALUES = ALIGNMENT_BYTES // 4
 
 def linear(x: torch.Tensor, weight: torch.Tensor, tile_rows: int, out_dtype: torch.dtype) -> torch.Tensor:
     """[T, O] from x [T, I] and weight [O, I], in tiles of `tile_rows`."""
-    rows, outputs = x.shape[0], weight.shape[0]
+    rows = x.shape[0]
     matrix = _matrix(weight)
-    tiles = _padded(x, _round_up(rows, tile_rows), matrix.shape[0])
-    if len(tiles) == tile_rows:
+    tiles = _tiles(x, -rows % tile_rows)
+    padded_rows = tiles.shape[0]
+    if padded_rows == tile_rows:
         out = torch.mm(tiles, matrix)
     else:
-        out = tiles.new_empty(len(tiles), outputs)
+        out = tiles.new_empty(padded_rows, weight.shape[0])
         for tile, result in zip(torch.split(tiles, tile_rows), torch.split(out, tile_rows), strict=True):
             torch.mm(tile, matrix, out=result)
-    return out[:rows].to(out_dtype)
+    if padded_rows != rows:
+        out = out[:rows]
+    return out if out_dtype == torch.float32 else out.to(out_dtype)
 
 
 def head_linear(x: torch.Tensor, weight: torch.Tensor, tile_rows: int, out_dtype: torch.dtype) -> torch.Tensor:
     """[T, H, O] from x [T, H, I] and weight [H, I, O], in tiles of `tile_rows` rows of all heads."""
-    rows, heads, width = x.shape
-    matrices = weight.float()
+    rows, _, width = x.shape
     outputs = weight.shape[2]
     padding, out_padding = -width % ALIGNMENT_VALUES, -outputs % ALIGNMENT_VALUES
+    matrices = weight.float()
     if padding or out_padding:
-        matrices = torch.nn.functional.pad(matrices, (0, out_padding, 0, padding))
-    out = x.new_empty((rows, heads, outputs), dtype=out_dtype)
-    for start in range(0, rows, tile_rows):
-        count = min(tile_rows, rows - start)
-        tile = torch.zeros((heads, tile_rows, width + padding), dtype=torch.float32, device=x.device)
-        tile[:, :count, :width] = x[start : start + count].transpose(0, 1)
-        out[start : start + count] = torch.bmm(tile, matrices)[:, :count, :outputs].transpose(0, 1)
-    return out
+        matrices = pad(matrices, (0, out_padding, 0, padding))
+    by_head = pad(x.float().transpose(0, 1), (0, padding, 0, -rows % tile_rows)).contiguous()
+    products = [torch.bmm(tile, matrices) for tile in torch.split(by_head, tile_rows, 1)]
+    out = products[0] if len(products) == 1 else torch.cat(products, 1)
+    return out[:, :rows, :outputs].transpose(0, 1).to(out_dtype).contiguous()
 
 
 def _matrix(weight: torch.Tensor) -> torch.Tensor:
@@ -49,21 +50,17 @@ def _matrix(weight: torch.Tensor) -> torch.Tensor:
     outputs, width = weight.shape
     padding = -width % ALIGNMENT_VALUES
     if padding:
-        weight = torch.nn.functional.pad(weight, (0, padding))
+        weight = pad(weight, (0, padding))
     elif outputs % ALIGNMENT_VALUES:
         weight = weight.contiguous()  # only a transposed weight is copied: its results would start off alignment
     return weight.float().t()
 
 
-def _padded(x: torch.Tensor, rows: int, width: int) -> torch.Tensor:
-    """fp32, contiguous, aligned [rows, width] that begins with `x`; `x` itself when it already is that."""
-    if x.shape == (rows, width):
-        y = x.float().contiguous()
-        return y if y.data_ptr() % ALIGNMENT_BYTES == 0 else y.clone()
-    y = torch.zeros((rows, width), dtype=torch.float32, device=x.device)
-    y[: x.shape[0], : x.shape[1]] = x
-    return y
-
-
-def _round_up(count: int, multiple: int) -> int:
-    return -(-count // multiple) * multiple
+def _tiles(x: torch.Tensor, row_padding: int) -> torch.Tensor:
+    """fp32, contiguous, aligned [T + row_padding, I rounded up], beginning with `x`: `x` itself where that suffices."""
+    values = x.float()
+    padding = -x.shape[1] % ALIGNMENT_VALUES
+    if padding or row_padding:
+        return pad(values, (0, padding, 0, row_padding))
+    values = values.contiguous()
+    return values if values.data_ptr() % ALIGNMENT_BYTES == 0 else values.clone()
