@@ -109,7 +109,7 @@ class Harness:
         self.runner = HashRunner(num_slots=LIMITS.num_slots, step_seconds=step_seconds)
         self.num_loads = 0
         self.loop = EngineLoop(Scheduler(LIMITS), self.group, self._load, self.heard, time.monotonic)
-        self.thread = threading.Thread(target=self.loop.run)
+        self.thread = threading.Thread(target=self.loop.run, daemon=True)
 
     def _load(self) -> LoadedRank:
         self.num_loads += 1

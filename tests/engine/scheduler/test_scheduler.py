@@ -187,8 +187,10 @@ def test_drop_all_returns_every_request_once_and_leaves_an_empty_scheduler() -> 
         driver.submit(build_request(name, 300, 50))
     driver.step()
     driver.scheduler.cancel("bb")
+    driver.scheduler.plan(driver.now)
     assert sorted(driver.scheduler.drop_all()) == ["a", "ccc"]
     assert not driver.scheduler.has_work
+    assert driver.scheduler.num_in_flight == 0, "plans that were not executed are forgotten"
     driver.scheduler.start_epoch(7)
     driver.submit(build_request("a"))
     plan = driver.scheduler.plan(0.0)
