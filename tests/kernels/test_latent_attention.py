@@ -188,12 +188,14 @@ def test_wrong_shapes_dtypes_and_missing_pools_are_refused() -> None:
     selected = torch.zeros(2, 4, dtype=torch.int64)
     with pytest.raises(ValueError, match="latents"):
         attend(q, latents[..., :4], slots, positions, selected, index_topk=16)
+    with pytest.raises(ValueError, match="contiguous"):
+        attend(q, latents[:, ::2], slots, positions, selected, index_topk=16)
     with pytest.raises(ValueError, match="selected"):
         attend(q, latents, slots, positions, selected[:, :3], index_topk=16)
     with pytest.raises(TypeError, match="selected"):
         attend(q, latents, slots, positions, selected.int(), index_topk=16)
     with pytest.raises(ValueError, match="index_topk"):
         attend(q, latents, slots, positions, selected, index_topk=18)
-    with pytest.raises(ValueError, match="row at position 19, which needs pools"):
+    with pytest.raises(ValueError, match="row at position 20 needs pools"):
         attend(q, latents, slots, positions + 19, None, index_topk=16)
     attend(q, latents, slots, positions, None, index_topk=16)

@@ -45,7 +45,7 @@ def kda_chunk(inputs: KdaInputs, params: KdaParams, state: Tensor, slots: Tensor
         source, target, steps = _lay_out_cells(segments, state.device)
         cells = _pack_cells(rows, source, target, sum(steps))
         found = _walk_cells(_cell_products(cells), state, slot_index(segments, state.device), steps)
-        out[source] = found.transpose(1, 2).reshape(-1, *out.shape[1:])[target]
+        out.index_copy_(0, source, found.transpose(1, 2).reshape(-1, *out.shape[1:]).index_select(0, target))
     return out.to(inputs.q.dtype)
 
 
@@ -72,7 +72,7 @@ def _pack_cells(rows: PreparedRows, source: Tensor, target: Tensor, num_cells: i
 
     def pack(x: Tensor) -> Tensor:
         packed = x.new_zeros(num_cells * CELL, *x.shape[1:])
-        packed[target] = x[source]
+        packed.index_copy_(0, target, x.index_select(0, source))
         return packed.view(num_cells, CELL, *x.shape[1:]).transpose(1, 2).contiguous()
 
     return PreparedRows(pack(rows.q), pack(rows.k), pack(rows.v), pack(rows.log_decay), pack(rows.beta))
@@ -123,7 +123,7 @@ def _decayed_products(q: Tensor, k: Tensor, inside: Tensor, ends: Tensor) -> tup
 def _walk_cells(cells: CellProducts, state: Tensor, index: Tensor, steps: list[int]) -> Tensor:
     """o [N, H, CELL, V] of all cells; moves the states of the slots `index` on in place."""
     _, H, K, V = state.shape
-    M = state[index].view(-1, K, V)
+    M = state.index_select(0, index).view(-1, K, V)
     out = torch.empty_like(cells.u)
     first = 0
     for count in steps:

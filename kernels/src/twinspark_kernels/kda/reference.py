@@ -21,7 +21,7 @@ def kda_recurrent(inputs: KdaInputs, params: KdaParams, state: Tensor, slots: Te
     if not windows:
         return out.to(inputs.q.dtype)
     index = slot_index(windows, state.device)
-    M = state[index]
+    M = state.index_select(0, index)
     decay = rows.log_decay.exp()
     for r in range(windows[0].length):
         picked = [window.start + r for window in windows if window.length > r]

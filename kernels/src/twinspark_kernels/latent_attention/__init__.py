@@ -38,6 +38,8 @@ def latent_attention(
     check_shape("q", q, (None, None, None))
     rows, _, width = q.shape
     check_shape("latents", latents, (None, None, width))
+    if not latents.is_contiguous():
+        raise ValueError("latents: must be contiguous, the rows of all slots are read through one index")
     if index_topk % pool:
         raise ValueError(f"index_topk: must be a multiple of the pool, {pool}, got {index_topk}")
     if selected is not None:

@@ -43,22 +43,21 @@ def latent_attention(
     out = torch.zeros_like(q)
     dense_block = max(1, DENSE_PAIRS // q.shape[1])
     limit = dense_limit(pool, index_topk)
+    sparse: list[int] = []
     for segment in split_segments(slots, positions):
-        keys = latents[segment.slot]
         start, position = segment.start, segment.position
-        while start < segment.stop:
-            dense = position < limit
-            end = _block_end(position, dense_block, limit) if dense else position + SPARSE_ROWS
-            stop = min(segment.stop, start + end - position)
-            rows = slice(start, stop)
-            if dense:
-                out[rows] = _attend_dense(q[rows], keys, position, scale)
-            elif selected is None:
-                raise ValueError(f"selected: slot {segment.slot} has a row at position {position}, which needs pools")
-            else:
-                tokens = _attended_tokens(selected[rows], positions[rows], pool)
-                out[rows] = _attend_sparse(q[rows], keys, tokens, scale)
+        while position < min(segment.end, limit):
+            stop = start + min(segment.end, _block_end(position, dense_block, limit)) - position
+            out[start:stop] = _attend_dense(q[start:stop], latents[segment.slot], position, scale)
             start, position = stop, position + stop - start
+        sparse.extend(range(start, segment.stop))
+    if sparse and selected is None:
+        raise ValueError(f"selected: the row at position {int(positions[sparse[-1]])} needs pools")
+    for first in range(0, len(sparse), SPARSE_ROWS):
+        rows = torch.tensor(sparse[first : first + SPARSE_ROWS], device=q.device)
+        assert selected is not None
+        tokens = _attended_tokens(selected[rows], positions[rows], pool)
+        out[rows] = _attend_sparse(q[rows], latents, slots[rows], tokens, scale)
     return out
 
 
@@ -96,15 +95,16 @@ def _attended_tokens(selected: Tensor, positions: Tensor, pool: int) -> Tensor:
     return torch.cat((tokens, tail.where(tail <= newest, -1)), 1)
 
 
-def _attend_sparse(q: Tensor, keys: Tensor, tokens: Tensor, scale: float) -> Tensor:
-    """[n, H, L] over the listed keys of each row; a row's heads fill tiles of their own."""
+def _attend_sparse(q: Tensor, latents: Tensor, slots: Tensor, tokens: Tensor, scale: float) -> Tensor:
+    """[n, H, L] over the listed keys of each row, of any slots; a row's heads fill tiles of their own."""
     rows, heads, width = q.shape
     queries = padded(q.float().mul(scale), aligned(heads, TILE_ROWS))
     listed = aligned(tokens.shape[1], ALIGNED_VALUES)
     tokens = torch.nn.functional.pad(tokens, (0, listed - tokens.shape[1]), value=-1)
     absent = (tokens < 0)[:, None]
     # An absent key is read at position 0, which is always written, and weighs 0.
-    gathered = keys.index_select(0, tokens.clamp(min=0).flatten()).view(rows, listed, width)
+    places = slots[:, None] * latents.shape[1] + tokens.clamp(min=0)
+    gathered = latents.view(-1, width).index_select(0, places.flatten()).view(rows, listed, width)
     gathered = padded(gathered, listed)
     walk: ChunkWalk | None = None
     for first in range(0, listed, KEY_CHUNK):

@@ -31,7 +31,7 @@ def _convolve_run(x: Tensor, taps: Tensor, state: Tensor, run: list[Segment]) ->
     """[N * W, C] for N segments of W rows."""
     length = run[0].length
     index = slot_index(run, x.device)
-    rows = torch.cat((state[index], x.reshape(len(run), length, x.shape[-1])), 1)  # [N, 3 + W, C]
+    rows = torch.cat((state.index_select(0, index), x.reshape(len(run), length, x.shape[-1])), 1)  # [N, 3 + W, C]
     state.index_copy_(0, index, rows[:, length:])
     wide = rows.float()
     y = wide[:, :length] * taps[0]
