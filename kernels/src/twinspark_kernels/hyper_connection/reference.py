@@ -13,6 +13,7 @@ from twinspark_kernels.sigmoid import sigmoid
 
 STREAMS = 4
 COEFFICIENTS = STREAMS + STREAMS + STREAMS * STREAMS
+SCALE_OF_COEFFICIENT = torch.tensor([0] * STREAMS + [1] * STREAMS + [2] * STREAMS * STREAMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,12 @@ def hc_pre(
     values = streams.float()
     flat = values.flatten(1)
     rms = torch.rsqrt(flat.square().mean(-1, keepdim=True) + site.rms_eps)
-    dots = linear(flat, site.fn, row_class=row_class) * rms
-    gate_scale, comb_scale = site.scale[:2].repeat_interleave(STREAMS), site.scale[2]
-    gates = sigmoid(dots[:, : 2 * STREAMS] * gate_scale + site.base[: 2 * STREAMS])
-    pre, post = gates[:, :STREAMS] + site.hc_eps, gates[:, STREAMS:] * 2.0
-    logits = dots[:, 2 * STREAMS :] * comb_scale + site.base[2 * STREAMS :]
-    start = torch.softmax(logits.view(-1, STREAMS, STREAMS), -1) + site.hc_eps
+    scale = site.scale.index_select(0, SCALE_OF_COEFFICIENT.to(site.scale.device))
+    logits = linear(flat, site.fn, row_class=row_class) * rms * scale + site.base
+    gate_logits, comb_logits = logits.split_with_sizes((2 * STREAMS, STREAMS * STREAMS), 1)
+    pre_gate, post_gate = sigmoid(gate_logits).chunk(2, 1)
+    pre, post = pre_gate + site.hc_eps, post_gate * 2.0
+    start = torch.softmax(comb_logits.view(-1, STREAMS, STREAMS), -1) + site.hc_eps
     comb = sinkhorn(start, site.hc_eps, site.sinkhorn_iters)
     # Added stream by stream: a sum over an axis that is not the last may change with the number of rows.
     first, second, third, fourth = (values * pre.unsqueeze(2)).unbind(1)
