@@ -220,8 +220,11 @@ def test_tokens_of_a_step_in_which_the_group_was_lost_are_never_sent(harness: Ha
     harness.group.lost_at_publish = num_published + 5
     harness.submit(build_request("cut", 5, 20))
     assert isinstance(harness.heard.wait_end("cut"), RequestFailed)
-    harness.stop()
     assert len(harness.heard.tokens("cut")) == 3, "five plans were sent, the fifth one step ahead"
+    harness.wait(lambda: harness.group.num_formed == 2, "a new group forms")
+    harness.submit(build_request("again", 5, 20))
+    harness.heard.wait_end("again")
+    assert harness.heard.tokens("again") == harness.heard.tokens("whole"), "the plan made ahead is forgotten"
 
 
 def test_a_request_that_comes_while_the_group_forms_fails_at_once(harness: Harness) -> None:

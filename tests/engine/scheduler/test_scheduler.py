@@ -112,15 +112,25 @@ def test_a_prompt_passed_over_eight_times_goes_next() -> None:
 
 def test_a_waiting_request_is_never_overtaken() -> None:
     driver = Driver()
-    for name in ("a", "bb", "ccc", "dddd"):
-        if name == "dddd":
-            with pytest.raises(QueueFullError):
-                driver.submit(build_request(name))
-        else:
-            driver.submit(build_request(name))
+    names = ["a", "bb", "ccc", "dddd", "eeeee"]
+    for name in names:
+        driver.submit(build_request(name))
     driver.run()
-    admitted = [e.request_id for e in driver.events if isinstance(e.event, Admitted)]
-    assert admitted == ["a", "bb", "ccc"]
+    assert [e.request_id for e in driver.events if isinstance(e.event, Admitted)] == names
+
+
+@pytest.mark.parametrize("queue_limit", [0, 2])
+def test_the_queue_limit_counts_only_requests_for_which_no_slot_is_free(queue_limit: int) -> None:
+    driver = Driver(SchedulerLimits(2, 1024, 128, 256, queue_limit))
+    for number in range(2 + queue_limit):
+        driver.submit(build_request(f"r{number}"))
+    with pytest.raises(QueueFullError):
+        driver.submit(build_request("more"))
+    driver.step()
+    with pytest.raises(QueueFullError):
+        driver.submit(build_request("more"))
+    driver.run()
+    driver.submit(build_request("more"))
 
 
 def test_an_impossible_request_is_refused_at_once_and_one_that_just_fits_runs() -> None:

@@ -60,7 +60,8 @@ class SchedulerMachine(RuleBasedStateMachine):
             assert num_prompt_tokens + max_tokens > LIMITS.context_tokens
             return
         except QueueFullError:
-            assert self.scheduler.num_waiting == LIMITS.queue_limit
+            num_free = LIMITS.num_slots - self.scheduler.num_running
+            assert self.scheduler.num_waiting == LIMITS.queue_limit + num_free
             return
         self.accepted[request_id] = request
 

@@ -30,7 +30,7 @@ class SchedulerLimits:
     chunk_tokens_alone: int
     """Prompt rows of a forward while none does."""
     queue_limit: int
-    """Requests that wait at most."""
+    """Requests that wait at most, besides those that will take a free slot in the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Scheduler:
     def submit(self, request: Request, now: float) -> None:
         """Queue a request. Raises ContextTooLongError, or QueueFullError; the request is then not accepted."""
         self.check(request)
-        if len(self._waiting) >= self._limits.queue_limit:
+        if len(self._waiting) >= self._limits.queue_limit + self._reservations.num_free_slots:
             raise QueueFullError(self._limits.queue_limit)
         self._waiting.append(_Waiting(request, now))
 
