@@ -47,10 +47,10 @@ def split_segments(slots: Tensor, positions: Tensor) -> list[Segment]:
         if slot != PADDING_SLOT:
             segments.append(Segment(slot, start, stop, position_list[start]))
             if position_list[start:stop] != list(range(position_list[start], position_list[start] + stop - start)):
-                raise ValueError(f"positions of slot {slot} must ascend by one, got rows {start} to {stop}")
+                raise ValueError(f"positions: must ascend by one inside slot {slot}, got rows {start} to {stop}")
         start = stop
     if len({segment.slot for segment in segments}) != len(segments):
-        raise ValueError(f"the rows of a slot must lie side by side, got slots {slots.tolist()}")
+        raise ValueError(f"slots: the rows of a slot must lie side by side, got {slots.tolist()}")
     return segments
 
 

@@ -55,7 +55,7 @@ def _check(inputs: KdaInputs, params: KdaParams, state: Tensor, slots: Tensor, p
     if state.dtype != torch.float32:
         raise TypeError(f"state: must be float32, got {state.dtype}")
     if key_dim * state.shape[-1] % STATE_MULTIPLE:
-        raise ValueError(f"K * V must be a multiple of {STATE_MULTIPLE}, got {key_dim} * {state.shape[-1]}")
+        raise ValueError(f"state: K * V must be a multiple of {STATE_MULTIPLE}, got {key_dim} * {state.shape[-1]}")
     if not MIN_LOWER_BOUND <= params.lower_bound < 0:
         raise ValueError(f"lower_bound: must be in [{MIN_LOWER_BOUND}, 0), got {params.lower_bound}")
     check_rows(rows, slots, positions)

@@ -38,7 +38,7 @@ def kda_chunk(inputs: KdaInputs, params: KdaParams, state: Tensor, slots: Tensor
     segments = sorted(split_segments(slots, positions), key=lambda segment: -segment.length)
     for segment in segments:
         if segment.position % CELL:
-            raise ValueError(f"a segment must start at a multiple of {CELL}, got position {segment.position}")
+            raise ValueError(f"positions: a segment must start at a multiple of {CELL}, got {segment.position}")
     rows = prepare_rows(inputs, params)
     out = torch.zeros_like(rows.v)
     if segments:

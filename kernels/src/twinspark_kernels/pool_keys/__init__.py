@@ -49,6 +49,6 @@ def update_pools(
             raise TypeError(f"{name}: must have the dtype of keys, {keys.dtype}, got {tensor.dtype}")
     ring, kpool = ring_keys.shape[1], len(ape)
     if ring % kpool or ring < kpool + MAX_WINDOW:
-        raise ValueError(f"rings of pools of {kpool} need a multiple of it, {kpool + MAX_WINDOW} or more, got {ring}")
+        raise ValueError(f"ring_keys: pools of {kpool} need a multiple of it, {kpool + MAX_WINDOW} or more, got {ring}")
     check_rows(rows, slots, positions)
     reference.update_pools(keys, gates, ape, ring_keys, ring_gates, pools, slots, positions)

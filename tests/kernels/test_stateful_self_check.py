@@ -1,0 +1,35 @@
+"""The start-up check of stateful ops passes here, and names an op whose bits follow the batch."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from support.row_invariance import threads
+from twinspark_kernels import stateful_self_check
+from twinspark_kernels.kda import KdaInputs, KdaParams, kda_recurrent
+from twinspark_kernels.self_check import RowInvarianceError
+from twinspark_kernels.stateful_self_check import check_stateful_ops
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_kda_and_attention_pass_on_this_machine(count: int) -> None:
+    with threads(count):
+        check_stateful_ops([(2, 64, 64), (3, 24, 100), (1, 4, 4)], [128, 100, 4])
+
+
+def test_an_op_that_follows_the_number_of_slots_is_named_with_its_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counting(inputs: KdaInputs, params: KdaParams, state: Tensor, slots: Tensor, positions: Tensor) -> Tensor:
+        return kda_recurrent(inputs, params, state, slots, positions) + len(state) * torch.finfo(torch.float32).eps
+
+    monkeypatch.setattr(stateful_self_check, "kda_recurrent", counting)
+    with pytest.raises(RowInvarianceError, match=r"^counting 2 x 24 x 24: row 0 of 7"):
+        check_stateful_ops([(2, 24, 24)], [])
+
+
+def test_attention_tiles_as_high_as_the_rows_are_many_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plain(x: Tensor, keys: Tensor) -> Tensor:
+        return torch.softmax(x @ keys[0, :, : x.shape[1]].t(), -1) @ keys[0, :, : x.shape[1]]
+
+    monkeypatch.setattr(stateful_self_check, "_attend_chunk", plain)
+    with pytest.raises(RowInvarianceError, match=r"^latent_attention 100: row"):
+        check_stateful_ops([], [100])
