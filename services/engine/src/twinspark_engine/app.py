@@ -78,11 +78,12 @@ async def _serve_follower(settings: Settings, checkpoint: Checkpoint, values: Ag
     server.add(add_RankServiceServicer_to_server, servicer, "twinspark.engine.v1.RankService")
     await server.start()
     thread.start()
-    return await _run_to_end(server, thread, servicer.wait_streams_ended, lambda: follower.post(StopFollower()))
+    # No drain of its own: the stop of the server waits for Follow, which ends when rank 0 has drained.
+    return await _run_to_end(server, thread, None, lambda: follower.post(StopFollower()))
 
 
 async def _run_to_end(
-    server: RpcServer, thread: StepThread, drain: Callable[[], Awaitable[None]], stop: Callable[[], None]
+    server: RpcServer, thread: StepThread, drain: Callable[[], Awaitable[None]] | None, stop: Callable[[], None]
 ) -> int:
     """Serve until a signal, then drain and stop the thread; or until the thread ends by itself, then stop at once."""
     signalled = asyncio.ensure_future(server.run_until_signal(drain))

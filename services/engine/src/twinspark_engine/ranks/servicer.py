@@ -48,8 +48,6 @@ class RankServicer(RankServiceServicer):
         self._agreed: pb.HandshakeRequest | None = None
         self._newest_epoch = 0
         self._stream: FollowAnswers | None = None
-        self._streams_ended = asyncio.Event()
-        self._streams_ended.set()
 
     async def Handshake(
         self,
@@ -88,7 +86,6 @@ class RankServicer(RankServiceServicer):
             raise FollowRefusedError
         answers = FollowAnswers()
         self._stream = answers
-        self._streams_ended.clear()
         self._follower.post(JoinEpoch(agreed.epoch, agreed.store_host, agreed.store_port, answers))
         reader = asyncio.create_task(self._read(request_iterator, agreed.epoch))
         try:
@@ -99,11 +96,6 @@ class RankServicer(RankServiceServicer):
             self._follower.post(EndEpoch(agreed.epoch, None))
             if self._stream is answers:
                 self._stream = None
-                self._streams_ended.set()
-
-    async def wait_streams_ended(self) -> None:
-        """Return when rank 0 has ended its stream, or none is open."""
-        await self._streams_ended.wait()
 
     async def _read(self, requests: AsyncIterator[pb.FollowRequest], epoch: int) -> None:
         """Pass plans on until rank 0 ends the stream; what was sent before is executed before the stream ends."""
