@@ -4,7 +4,7 @@ CONTRACT.md, where it differs from the common answers:
 1. Inputs: expert ids are checked against the number of experts.
 3. Arithmetic: plain experts round gate, up and their product to the dtype of x; EXL3 experts keep fp32 and round only
    the rotated inputs, to fp16. Slots are added in slot order in fp32.
-4. Row invariance: a (row, expert) pair is computed by itself; tiles as in `linear`.
+4. Row invariance: a (row, expert) pair is computed by itself, in tiles of at most 16 rows.
 5. Rank order: the result is this rank's partial sum over its part of the experts' width.
 7. Graph capture: the reference reads the number of rows of each expert.
 """
