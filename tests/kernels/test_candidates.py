@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from twinspark_kernels.candidates import log_sum_exp, top_candidates
 
 

@@ -5,6 +5,7 @@ import random
 
 import pytest
 import torch
+
 from twinspark_kernels.keyed_draw import draw, gumbel, to_signed, uniform
 
 MASK = (1 << 64) - 1
