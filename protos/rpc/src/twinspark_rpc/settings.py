@@ -39,7 +39,7 @@ class _Identity(BaseModel):
     )
     tls_key_file: Path | None = Field(None, description="PEM file with the certificate's private key.")
     keepalive_timeout_seconds: float = Field(
-        20.0, ge=0.2, le=3600, description="A connection whose other end is silent for this many seconds is given up."
+        10.0, ge=0.2, le=3600, description="A connection whose other end is silent for this many seconds is given up."
     )
     max_message_bytes: int = Field(
         64 << 20, ge=1 << 20, le=2**31 - 1, description="Largest gRPC message that is taken or sent, in bytes."
