@@ -3,6 +3,7 @@
 # on a change that breaks callers. Works offline.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export PATH="$PWD/.venv/bin:$PATH"
 
 if [ -f protos/released.binpb ]; then
     printf 'comparing with protos/released.binpb\n'

@@ -2,6 +2,7 @@
 # Checks that each package declares what it imports and imports what it declares.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+export PATH="$PWD/.venv/bin:$PATH"
 
 MODULES=twinspark-protos=twinspark,twinspark-rpc=twinspark_rpc,twinspark-kernels=twinspark_kernels
 MODULES+=,twinspark-engine=twinspark_engine,twinspark-gateway=twinspark_gateway,grpcio=grpc
