@@ -132,7 +132,7 @@ async def test_each_request_leaves_one_log_line_without_text(start_gateway: Any)
     requests.sort(key=lambda line: (line["status"], line.get("stream", False)))
     assert [line["status"] for line in requests] == [200, 200, 400, 404]
     assert (
-        requests[0]
+        dict(requests[0])
         | {
             "request_id": "one",
             "path": CHAT,
