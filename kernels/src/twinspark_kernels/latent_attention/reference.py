@@ -54,7 +54,9 @@ def latent_attention(
     if sparse and selected is None:
         raise ValueError(f"selected: the row at position {int(positions[sparse[-1]])} needs pools")
     for first in range(0, len(sparse), SPARSE_ROWS):
-        rows = torch.tensor(sparse[first : first + SPARSE_ROWS], device=q.device)
+        block = sparse[first : first + SPARSE_ROWS]
+        together = block[-1] - block[0] + 1 == len(block)
+        rows = slice(block[0], block[-1] + 1) if together else torch.tensor(block, device=q.device)
         assert selected is not None
         tokens = _attended_tokens(selected[rows], positions[rows], pool)
         out[rows] = _attend_sparse(q[rows], latents, slots[rows], tokens, scale)
