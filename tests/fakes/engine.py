@@ -162,10 +162,11 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
         self.waiting.pop(request_id, None)
         self.prefilling.discard(request_id)
         self.running.discard(request_id)
-        if self.waiting and len(self.running) < self.model.num_slots:
-            following = next(iter(self.waiting))
-            self.running.add(following)
-            self.waiting.pop(following).set_result(None)
+        # A turn that is done was cancelled, and its request is about to leave.
+        open_turns = [name for name, turn in self.waiting.items() if not turn.done()]
+        if open_turns and len(self.running) < self.model.num_slots:
+            self.running.add(open_turns[0])
+            self.waiting.pop(open_turns[0]).set_result(None)
 
     async def _prefill(self, request: pb.GenerateRequest) -> AsyncIterator[pb.GenerateResponse]:
         prompt = list(request.prompt_token_ids)
