@@ -1,12 +1,15 @@
 """Streams of requests: outcomes reach their own stream, and an id is free only when its request is over."""
 
+import asyncio
+
 import pytest
 
 from twinspark_engine.errors import RankLostError, RequestIdInUseError
 from twinspark_engine.loop import RequestCancelled, RequestFailed
 from twinspark_engine.request import FinishReason
 from twinspark_engine.scheduler.events import Event, Finished, RequestEvent, TokensCommitted
-from twinspark_engine.streams import RequestStreams
+from twinspark_engine.stats import EngineState
+from twinspark_engine.streams import EventLoopListener, RequestStreams
 
 FINISHED = Finished(FinishReason.LENGTH, None, 1, 1, 0, 0, 0, 0, 0)
 
@@ -55,3 +58,19 @@ async def test_wait_empty_returns_when_the_last_request_is_over() -> None:
     assert not streams._empty.is_set()
     streams.fail_all(RankLostError())
     await streams.wait_empty()
+
+
+async def test_a_lost_link_ends_serving_before_the_loop_knows_and_never_begins_it() -> None:
+    health: list[bool] = []
+
+    async def set_serving(serving: bool) -> None:
+        health.append(serving)
+
+    listener = EventLoopListener(RequestStreams(), set_serving)
+    for reported, after_loss in ((EngineState.LOADING,) * 2, (EngineState.SERVING, EngineState.FORMING)):
+        listener.on_state(reported)
+        await asyncio.sleep(0.01)
+        listener.on_link_lost()
+        await asyncio.sleep(0.01)
+        assert listener.state is after_loss
+    assert health == [False, True, False]

@@ -48,7 +48,12 @@ async def _serve_leader(settings: Settings, checkpoint: Checkpoint, values: Agre
     registry, streams = CollectorRegistry(), RequestStreams()
     server = RpcServer("engine", settings, registry)
     listener = EventLoopListener(streams, server.set_serving)
-    group, transport = _build_group(settings, values, lambda: loop.post(Wake()))
+
+    def on_lost() -> None:
+        listener.on_link_lost()
+        loop.post(Wake())
+
+    group, transport = _build_group(settings, values, on_lost)
     scheduler = Scheduler(_scheduler_limits(settings, checkpoint))
     loop = EngineLoop(scheduler, group, lambda: checkpoint.load(transport), listener, time.monotonic)
     bounds = RequestBounds(checkpoint.vocabulary_size, settings.max_top_logprobs, settings.seed_salt)

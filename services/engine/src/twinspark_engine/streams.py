@@ -97,6 +97,14 @@ class EventLoopListener:
         """See Listener.on_state."""
         asyncio.run_coroutine_threadsafe(self._change_state(state), self._event_loop)
 
+    def on_link_lost(self) -> None:
+        """Refuse requests from now on: the loop may wait in an exchange for as long as the timeout before it knows.
+
+        From the event loop's thread. The loop then loses the group, and reports it again when it is formed.
+        """
+        if self.state is EngineState.SERVING:
+            self.on_state(EngineState.FORMING)
+
     async def _change_state(self, state: EngineState) -> None:
         self.state = state
         await self._set_serving(state is EngineState.SERVING)

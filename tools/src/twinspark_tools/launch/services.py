@@ -57,7 +57,7 @@ def build_services(instance: Instance) -> list[Service]:
         "TWINSPARK_GATEWAY_MODEL": str(instance.model),
         "TWINSPARK_GATEWAY_ENGINE": f"{LOOPBACK}:{ports[0]}",
         "TWINSPARK_GATEWAY_PORT": str(instance.port),
-        **_defaults({"TWINSPARK_GATEWAY_DRAIN_SECONDS": DRAIN_SECONDS}),
+        **_defaults({"TWINSPARK_GATEWAY_DRAIN_SECONDS": DRAIN_SECONDS, **_silence_limit()}),
     }
     argv = (sys.executable, "-m", "twinspark_gateway")
     return [*engines, Service("gateway", GATEWAY_GROUP, argv, environment)]
@@ -82,6 +82,14 @@ def _engine(instance: Instance, rank: int, ports: list[int]) -> Service:
         ),
     }
     return Service(f"engine-{rank}", ENGINE_GROUP, (sys.executable, "-m", "twinspark_engine"), environment)
+
+
+def _silence_limit() -> dict[str, str]:
+    """The gateway gives up a silent rank 0 when its peers do; both have the same default."""
+    milliseconds = os.environ.get("TWINSPARK_ENGINE_EXCHANGE_TIMEOUT_MS", "")
+    if not milliseconds.isdecimal():
+        return {}
+    return {"TWINSPARK_GATEWAY_KEEPALIVE_TIMEOUT_SECONDS": f"{int(milliseconds) / 1000:g}"}
 
 
 def _defaults(values: Mapping[str, str]) -> dict[str, str]:

@@ -89,6 +89,8 @@ class FollowerLink:
         except grpc.aio.AioRpcError as error:
             reason = f"the stream failed: {error.code().name} {error.details()}"
         finally:
+            # Else gRPC's sender waits in the queue for good.
+            requests.put_nowait(None)
             self.lost = reason
             responses.put_nowait(None)
             self._on_lost()
