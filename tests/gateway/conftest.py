@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import hypothesis
 import pytest
 import uvicorn
 
@@ -16,6 +17,10 @@ from support.tiny_tokenizer import write_folder
 from twinspark_gateway.app import build_app
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.listener import open_listener
+
+# A slow machine is no failure.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 @dataclass

@@ -15,14 +15,12 @@ _ids = itertools.count()
 
 def build(num_prompt_tokens: int = 4, max_tokens: int = 8, **fields: Any) -> pb.GenerateRequest:
     """Build a request that ignores end tokens."""
-    return pb.GenerateRequest(
-        **{
-            "request_id": f"ends-{next(_ids)}",
-            "prompt_token_ids": [(3 * i) % 200 for i in range(num_prompt_tokens)],
-            "limits": pb.Limits(max_tokens=max_tokens, ignore_eos=True),
-        }
-        | fields
-    )
+    values: dict[str, Any] = {
+        "request_id": f"ends-{next(_ids)}",
+        "prompt_token_ids": [(3 * i) % 200 for i in range(num_prompt_tokens)],
+        "limits": pb.Limits(max_tokens=max_tokens, ignore_eos=True),
+    }
+    return pb.GenerateRequest(**values | fields)
 
 
 async def describe(engine: EngineClient) -> pb.DescribeResponse:

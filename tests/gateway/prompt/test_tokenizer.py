@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders
 
 from support.tiny_tokenizer import build_tokenizer, write_folder
+from twinspark_gateway.prompt.chat_template import ChatTemplateError, load_chat_template
 from twinspark_gateway.prompt.tokenizer import Tokenizer, TokenizerError, load_tokenizer
 
 
@@ -68,6 +69,17 @@ def test_a_template_inside_tokenizer_config_is_found(tmp_path: Path) -> None:
     loaded = load_tokenizer(folder)
     assert loaded is not None
     assert loaded.chat_template == "{{ messages }}"
+
+
+def test_the_default_of_several_templates_is_taken_and_a_broken_file_is_named(tmp_path: Path) -> None:
+    templates = [{"name": "tool_use", "template": "a"}, {"name": "default", "template": "b"}]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": templates}))
+    assert load_chat_template(tmp_path) == "b"
+    (tmp_path / "tokenizer_config.json").write_text("{")
+    with pytest.raises(ChatTemplateError, match=r"tokenizer_config\.json"):
+        load_chat_template(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("c")
+    assert load_chat_template(tmp_path) == "c"
 
 
 def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:

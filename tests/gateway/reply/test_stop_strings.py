@@ -1,11 +1,11 @@
 """Stop strings against their definition."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from twinspark_gateway.reply.stop_strings import StopStrings
 
-ALPHABET = "ab\né"
+ALPHABET = "aé"
 TOKENS = st.lists(st.text(ALPHABET, max_size=4), max_size=12)
 STOPS = st.lists(st.text(ALPHABET, max_size=5), max_size=4)
 
@@ -21,6 +21,8 @@ def define(tokens: list[str], stops: list[str]) -> tuple[str, int]:
 
 
 @given(TOKENS, STOPS)
+@example(["aa", "aé"], ["aaé"])
+@example(["aéaéaé", "a"], ["aéaéa"])
 def test_text_and_count_are_those_of_the_definition(tokens: list[str], stops: list[str]) -> None:
     matcher, text, count = StopStrings(stops), "", 0
     for token in tokens:

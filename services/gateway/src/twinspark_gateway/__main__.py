@@ -7,6 +7,7 @@ from types import FrameType
 import uvicorn
 
 from twinspark_gateway.app import build_app
+from twinspark_gateway.prompt.chat_template import ChatTemplateError
 from twinspark_gateway.prompt.tokenizer import TokenizerError
 from twinspark_gateway.schemas.sampling_defaults import GenerationConfigError
 from twinspark_gateway.settings import Settings
@@ -29,7 +30,7 @@ def main() -> None:
     try:
         app = build_app(settings)
         listener = open_listener(settings.host, settings.port)
-    except (TokenizerError, GenerationConfigError, KeysError, AddressTakenError) as error:
+    except (TokenizerError, ChatTemplateError, GenerationConfigError, KeysError, AddressTakenError) as error:
         sys.exit(f"twinspark_gateway: {error}")
     config = uvicorn.Config(
         app,

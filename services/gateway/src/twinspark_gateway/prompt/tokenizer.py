@@ -10,6 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as BackendTokenizer
 from transformers import PreTrainedTokenizerFast
 
+from twinspark_gateway.prompt.chat_template import load_chat_template
 from twinspark_gateway.prompt.reasoning import ThinkTokens
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -33,7 +34,7 @@ def _byte_of_character() -> dict[str, int]:
 class Tokenizer:
     """One checkpoint's tokenizer. Stateless after construction: any thread may call it."""
 
-    def __init__(self, pretrained: PreTrainedTokenizerFast) -> None:
+    def __init__(self, pretrained: PreTrainedTokenizerFast, chat_template: str | None) -> None:
         self._backend: BackendTokenizer = pretrained.backend_tokenizer
         if "ByteLevel" not in repr(self._backend.decoder):
             raise TokenizerError("tokenizer.json is not a byte-level BPE tokenizer: its decoder is not ByteLevel")
@@ -44,8 +45,7 @@ class Tokenizer:
         longest_first = sorted(self._added.values(), key=len, reverse=True)
         self._markup = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         self._id_of_markup = {text: token_id for token_id, text in self._added.items()}
-        template = pretrained.chat_template
-        self.chat_template: str | None = template.get("default") if isinstance(template, dict) else template
+        self.chat_template = chat_template
 
     @property
     def markup(self) -> re.Pattern[str] | None:
@@ -54,7 +54,9 @@ class Tokenizer:
 
     def encode(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
         """Give the ids of the text; text that spells an added token becomes that token."""
-        ids: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+        # Without offsets, which nobody reads here: four times as fast for a long text.
+        encodings = self._backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        ids: list[int] = encodings[0].ids
         return ids
 
     def encode_segments(self, segments: Iterable[tuple[str, bool]]) -> list[int]:
@@ -106,4 +108,6 @@ def load_tokenizer(folder: Path) -> Tokenizer | None:
     """Read the folder's tokenizer; None where it has no tokenizer.json. Raises TokenizerError."""
     if not (folder / TOKENIZER_FILE).is_file():
         return None
-    return Tokenizer(PreTrainedTokenizerFast.from_pretrained(str(folder), local_files_only=True))
+    # Not from_pretrained: it parses the file a second time in Python, at 70 MB for a vocabulary of 150,000.
+    pretrained = PreTrainedTokenizerFast(tokenizer_file=str(folder / TOKENIZER_FILE))
+    return Tokenizer(pretrained, load_chat_template(folder))
