@@ -31,6 +31,7 @@ class Launched:
         ranks: int = 1,
         environment: dict[str, str] | None = None,
         terminal: int | None = None,
+        dtype: str = "float32",
     ) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
@@ -38,9 +39,10 @@ class Launched:
         self._mark = uuid.uuid4().hex
         self._output = folder / "output.txt"
         argv = [sys.executable, "-m", "twinspark_tools.launch", "--port", str(port), "--ranks", str(ranks)]
+        argv += ["--model", str(model), "--dtype", dtype]
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [*argv, "--model", str(model)],
+                argv,
                 cwd=folder,
                 env={**os.environ, MARK: self._mark, **(environment or {})},
                 stdin=terminal if terminal is not None else subprocess.DEVNULL,
