@@ -7,6 +7,7 @@ import structlog
 import torch
 
 from twinspark_engine.checkpoint import Checkpoint
+from twinspark_engine.machine_check import check_machine
 from twinspark_engine.memory import MemoryAccount, measure_memory
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
@@ -60,6 +61,8 @@ def load_rank(settings: Settings, config: ModelConfig, limits: RunnerLimits, tra
     weights = load_weights(
         settings.model, config, settings.rank, settings.world_size, DTYPES[settings.dtype], ProgressLog()
     )
+    check_machine(config, weights)
+    log.info("drafting_off", reason="no drafters yet" if weights.mtp else "the checkpoint has no MTP layer")
     state = ModelState.allocate(
         config, settings.world_size, limits.num_slots, limits.context_tokens, DTYPES[settings.dtype]
     )

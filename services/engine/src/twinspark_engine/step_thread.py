@@ -8,6 +8,7 @@ import structlog
 
 from twinspark_engine.errors import RanksDifferError
 from twinspark_engine.model.checkpoint_error import CheckpointError
+from twinspark_kernels.self_check import RowInvarianceError
 
 log = structlog.get_logger()
 
@@ -45,6 +46,9 @@ class StepThread:
             code = EXIT_CONFIGURATION
         except CheckpointError as error:
             log.error("checkpoint_refused", reason=error.reason, message=str(error))
+            code = EXIT_CONFIGURATION
+        except RowInvarianceError as error:
+            log.error("machine_refused", message=str(error))
             code = EXIT_CONFIGURATION
         finally:
             self._event_loop.call_soon_threadsafe(self._resolve, code)
