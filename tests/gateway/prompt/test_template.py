@@ -1,5 +1,6 @@
 """Prompts from conversations."""
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.tiny_tokenizer import MARKUP, SPECIAL, write_folder
+from support.tiny_tokenizer import MARKUP, SPECIAL, TEMPLATE, write_folder
 from twinspark_gateway.errors import ApiError
 from twinspark_gateway.prompt.template import Conversation, render_prompt
 from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
@@ -20,11 +21,15 @@ NO_SWITCH = (
 )
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    loaded = load_tokenizer(write_folder(tmp_path_factory.mktemp("template")))
-    assert loaded is not None
-    return loaded
+TEMPLATES = {
+    "tests": TEMPLATE,
+    "tiny checkpoint": (files("twinspark_tools.tiny_checkpoint") / "chat_template.jinja").read_text(),
+}
+
+
+@pytest.fixture(scope="module", params=TEMPLATES)
+def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return load_with_template(tmp_path_factory.mktemp("template"), TEMPLATES[request.param])
 
 
 def load_with_template(folder: Path, template: str) -> Tokenizer:

@@ -38,6 +38,8 @@ COUNTERS = (
     "prefill_us_total",
     "decode_us_total",
 )
+# JSON has no infinity; OpenAI writes this for a token that cannot come.
+LEAST_LOGPROB = -9999.0
 _REASONS = {pb.FINISH_REASON_STOP: "stop", pb.FINISH_REASON_LENGTH: "length"}
 
 
@@ -89,7 +91,12 @@ def event_from_proto(response: pb.GenerateResponse) -> Event | None:
 
 def _logprobs(tokens: Sequence[pb.TokenLogprobs]) -> tuple[TokenLogprob, ...]:
     return tuple(
-        TokenLogprob(token.logprob, tuple(zip(token.top_token_ids, token.top_logprobs, strict=True)))
+        TokenLogprob(
+            max(token.logprob, LEAST_LOGPROB),
+            tuple(
+                (i, max(value, LEAST_LOGPROB)) for i, value in zip(token.top_token_ids, token.top_logprobs, strict=True)
+            ),
+        )
         for token in tokens
     )
 
