@@ -70,16 +70,20 @@ class Launched:
         return self._output.read_text(encoding="utf-8")
 
     @property
+    def logs(self) -> Path:
+        """Folder of the services' logs."""
+        return self.folder / "build" / "run" / str(self.port)
+
+    @property
     def run(self) -> dict[str, Any]:
         """run.json."""
-        path = self.folder / "build" / "run" / str(self.port) / "run.json"
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads((self.logs / "run.json").read_text(encoding="utf-8"))
         return content
 
     def environment_of(self, service: str) -> dict[str, str]:
         """What the launcher adds to a service's environment."""
-        path = self.folder / "build" / "run" / str(self.port) / f"{service}.json"
-        environment: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))["environment"]
+        content = (self.logs / f"{service}.json").read_text(encoding="utf-8")
+        environment: dict[str, str] = json.loads(content)["environment"]
         return environment
 
     def live_processes(self) -> list[psutil.Process]:
