@@ -29,7 +29,7 @@ from twinspark_engine.servicer import EngineDescription, EngineServicer
 from twinspark_engine.settings import Settings, agreed_values
 from twinspark_engine.step_thread import StepThread, log_thread_failure
 from twinspark_engine.streams import EventLoopListener, RequestStreams
-from twinspark_rpc import RpcServer, open_channel
+from twinspark_rpc import AddressTakenError, RpcServer, open_channel
 
 STOP_SECONDS = 2.0
 """Given to what should end at once, before the process ends without it."""
@@ -60,11 +60,8 @@ async def _serve_leader(settings: Settings, checkpoint: Checkpoint, values: Agre
     servicer = EngineServicer(loop, streams, listener, _describe(settings, checkpoint, values), bounds)
     registry.register(StatsCollector(loop.stats))
     server.add(add_EngineServiceServicer_to_server, servicer, "twinspark.engine.v1.EngineService")
-    await server.start()
-    thread = StepThread(loop.run)
-    thread.start()
     try:
-        return await _run_to_end(server, thread, servicer.drain, lambda: loop.post(Stop()))
+        return await _run_to_end(server, StepThread(loop.run), servicer.drain, lambda: loop.post(Stop()))
     finally:
         streams.fail_all(RankLostError())
 
@@ -81,8 +78,6 @@ async def _serve_follower(settings: Settings, checkpoint: Checkpoint, values: Ag
     thread = StepThread(follower.run)
     servicer = RankServicer(settings.rank, values, follower, lambda _differences: thread.refuse())
     server.add(add_RankServiceServicer_to_server, servicer, "twinspark.engine.v1.RankService")
-    await server.start()
-    thread.start()
     # No drain of its own: the stop of the server waits for Follow, which ends when rank 0 has drained.
     return await _run_to_end(server, thread, None, lambda: follower.post(StopFollower()))
 
@@ -92,6 +87,13 @@ async def _run_to_end(
 ) -> int:
     """Serve until a signal, then drain and stop the thread; or until the thread ends by itself, then stop at once."""
     signalled = asyncio.ensure_future(server.run_until_signal(drain))
+    await asyncio.sleep(0)  # signals are handled from here on, before anybody can know that this process listens
+    try:
+        await server.start()
+    except AddressTakenError:
+        signalled.cancel()
+        raise
+    thread.start()
     either: set[asyncio.Future[Any]] = {signalled, thread.ended}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if signalled.done():
