@@ -66,10 +66,8 @@ def generation_to_proto(generation: Generation) -> pb.GenerateRequest:
     )
     if generation.num_top_logprobs is not None:
         request.logprobs.num_top = generation.num_top_logprobs
-        request.logprobs.SetInParent()
     if generation.num_top_prompt_logprobs is not None:
         request.prompt_logprobs.num_top = generation.num_top_prompt_logprobs
-        request.prompt_logprobs.SetInParent()
     return request
 
 
@@ -90,15 +88,12 @@ def event_from_proto(response: pb.GenerateResponse) -> Event | None:
 
 
 def _logprobs(tokens: Sequence[pb.TokenLogprobs]) -> tuple[TokenLogprob, ...]:
-    return tuple(
-        TokenLogprob(
-            max(token.logprob, LEAST_LOGPROB),
-            tuple(
-                (i, max(value, LEAST_LOGPROB)) for i, value in zip(token.top_token_ids, token.top_logprobs, strict=True)
-            ),
-        )
-        for token in tokens
-    )
+    return tuple(TokenLogprob(max(token.logprob, LEAST_LOGPROB), _alternatives(token)) for token in tokens)
+
+
+def _alternatives(token: pb.TokenLogprobs) -> tuple[tuple[int, float], ...]:
+    values = (max(value, LEAST_LOGPROB) for value in token.top_logprobs)
+    return tuple(zip(token.top_token_ids, values, strict=True))
 
 
 def _finished(finished: pb.Finished) -> Finished:

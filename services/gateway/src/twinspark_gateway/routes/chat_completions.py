@@ -64,7 +64,7 @@ class ChatRun:
     async def chunks(self, fan_out: FanOut) -> AsyncGenerator[dict[str, Any], None]:
         """Give the chunks of the stream in the order that clients rely on."""
         for choice in self.choices:
-            yield self.reply.role_chunk(choice.index, choice.usage, self.prompt)
+            yield self.reply.role_chunk(choice.index, self.prompt)
         async for message in fan_out.messages():
             if isinstance(message, Delta):
                 self.record.note_token()

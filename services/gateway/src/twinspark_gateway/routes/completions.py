@@ -76,11 +76,10 @@ class CompletionRun:
         """Give the chunks of the stream."""
         if self.echoes is not None and not self.reply.with_logprobs:
             for choice in self.choices:
-                yield self.reply.echo_chunk(choice.index, self._echo_of(choice.index), (), choice.usage)
+                yield self.reply.echo_chunk(choice.index, self._echo_of(choice.index), ())
         async for message in fan_out.messages():
             if isinstance(message, PromptScored):
-                echo, usage = self._echo_of(message.index), self.choices[message.index].usage
-                yield self.reply.echo_chunk(message.index, echo, message.logprobs, usage)
+                yield self.reply.echo_chunk(message.index, self._echo_of(message.index), message.logprobs)
             elif isinstance(message, Delta):
                 self.record.note_token()
                 chunk = self.reply.delta_chunk(message, self._text_start(message.index))

@@ -61,9 +61,9 @@ class ChatReply:
     # Chunks carry running counts.
     with_usage: bool
 
-    def role_chunk(self, index: int, usage: Usage, prompt_token_ids: Sequence[int]) -> dict[str, Any]:
-        """Give the first chunk of a choice."""
-        chunk = self._chunk(index, {"role": "assistant", "content": ""}, usage)
+    def role_chunk(self, index: int, prompt_token_ids: Sequence[int]) -> dict[str, Any]:
+        """Give the first chunk of a choice, which counts the prompt only: the choice itself may have run on."""
+        chunk = self._chunk(index, {"role": "assistant", "content": ""}, Usage(len(prompt_token_ids)))
         return chunk | ({"prompt_token_ids": list(prompt_token_ids)} if self.with_token_ids else {})
 
     def delta_chunk(self, delta: Delta) -> dict[str, Any] | None:

@@ -48,11 +48,9 @@ class CompletionReply:
     # Chunks carry running counts.
     with_usage: bool
 
-    def echo_chunk(
-        self, index: int, prompt: EchoedPrompt, logprobs: Sequence[TokenLogprob | None], usage: Usage
-    ) -> dict[str, Any]:
-        """Give the chunk that repeats the prompt."""
-        chunk = self._chunk(index, prompt.text, usage)
+    def echo_chunk(self, index: int, prompt: EchoedPrompt, logprobs: Sequence[TokenLogprob | None]) -> dict[str, Any]:
+        """Give the chunk that repeats the prompt, which counts the prompt only: the choice may have run on."""
+        chunk = self._chunk(index, prompt.text, Usage(len(prompt.token_ids)))
         if self.with_logprobs:
             chunk["choices"][0]["logprobs"] = self._logprobs(prompt, logprobs, ()).to_json()
         return chunk
