@@ -10,7 +10,8 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,15 @@ import psutil
 
 START_SECONDS = 120.0
 MARK = "LAUNCHED_BY_TEST"
+
+
+@dataclass(frozen=True)
+class TerminalEnd:
+    """Where a launcher runs as in a terminal; its output goes there."""
+
+    descriptor: int
+    leader: Sequence[str] = ()
+    """A command that runs the launcher, given as its arguments, and leads the session; none: it leads itself."""
 
 
 class Launched:
@@ -30,7 +40,7 @@ class Launched:
         model: Path,
         ranks: int = 1,
         environment: dict[str, str] | None = None,
-        terminal: int | None = None,
+        terminal: TerminalEnd | None = None,
         dtype: str = "float32",
     ) -> None:
         self.port = port
@@ -40,14 +50,15 @@ class Launched:
         self._output = folder / "output.txt"
         argv = [sys.executable, "-m", "twinspark_tools.launch", "--port", str(port), "--ranks", str(ranks)]
         argv += ["--model", str(model), "--dtype", dtype]
+        end = None if terminal is None else terminal.descriptor
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                argv,
+                [*(terminal.leader if terminal else ()), *argv],
                 cwd=folder,
                 env={**os.environ, MARK: self._mark, **(environment or {})},
-                stdin=terminal if terminal is not None else subprocess.DEVNULL,
-                stdout=terminal if terminal is not None else output,
-                stderr=terminal if terminal is not None else subprocess.STDOUT,
+                stdin=subprocess.DEVNULL if end is None else end,
+                stdout=output if end is None else end,
+                stderr=subprocess.STDOUT if end is None else end,
                 start_new_session=True,
                 preexec_fn=None if terminal is None else take_terminal,
             )

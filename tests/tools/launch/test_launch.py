@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from support.free_ports import pick_free_ports
-from support.launched import Launched, wait_until
+from support.launched import Launched, TerminalEnd, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -38,7 +38,7 @@ def service_pids(instance: Launched) -> dict[str, int]:
 def test_ctrl_c_leaves_no_process(tmp_path: Path, tiny_folder: Path, terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
     before = set(psutil.pids())
-    with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, ranks=2, terminal=theirs) as instance:
+    with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, ranks=2, terminal=TerminalEnd(theirs)) as instance:
         assert {process.pid for process in instance.wait_healthy().live_processes()}.isdisjoint(before)
         # launcher, supervisord, two ranks, gateway
         assert len(instance.live_processes()) == 5
@@ -48,11 +48,16 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path, tiny_folder: Path, terminal: t
         assert instance.live_processes() == []
 
 
+# make is such a leader: it takes the hang-up of its terminal and goes on waiting for what it runs.
+DEAF_LEADER = ("sh", "-c", 'trap : HUP; "$@"; exit $?', "sh")
+
+
+@pytest.mark.parametrize("leader", [(), DEAF_LEADER], ids=["alone", "under a deaf leader"])
 def test_a_terminal_that_goes_away_leaves_no_process(
-    tmp_path: Path, tiny_folder: Path, terminal: tuple[int, int]
+    tmp_path: Path, tiny_folder: Path, terminal: tuple[int, int], leader: tuple[str, ...]
 ) -> None:
     ours, theirs = terminal
-    with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, terminal=theirs) as instance:
+    with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, terminal=TerminalEnd(theirs, leader)) as instance:
         instance.wait_healthy()
         os.close(theirs)
         os.close(ours)

@@ -10,7 +10,7 @@ from types import FrameType
 from twinspark_tools.launch.run_folder import RunFolder
 from twinspark_tools.launch.services import Instance, Service
 from twinspark_tools.launch.supervisor import STOP_SECONDS, Event, Exited, Supervisor
-from twinspark_tools.launch.terminal import last_lines, say
+from twinspark_tools.launch.terminal import Terminal, last_lines, say
 
 POLL_SECONDS = 0.2
 HEALTH_SECONDS = 1.0
@@ -33,6 +33,7 @@ class Launcher:
         self._services = services
         self._folder = folder
         self._supervisor = Supervisor(folder, services)
+        self._terminal: Terminal | None = None
         self._num_signals = 0
         self._pids: dict[str, int] = {}
         self._failures: Counter[str] = Counter()
@@ -40,9 +41,11 @@ class Launcher:
 
     def run(self) -> None:
         """Returns after a stop signal. Raises ServiceFailedError; everything is stopped in either case."""
+        # nohup: the run is meant to outlive its terminal.
+        outlives = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        self._terminal = None if outlives else Terminal()
         for number in STOP_SIGNALS:
-            # nohup asks for SIGHUP to be ignored.
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            if number != signal.SIGHUP or not outlives:
                 signal.signal(number, self._on_signal)
         say(f"starting {', '.join(service.name for service in self._services)}; logs: {self._folder.path}")
         supervisor_pid = self._supervisor.start()
@@ -57,7 +60,7 @@ class Launcher:
     def _watch(self, supervisor_pid: int) -> None:
         started = next_health = time.monotonic()
         next_progress = started + PROGRESS_SECONDS
-        while not self._num_signals:
+        while not self._num_signals and not (self._terminal and self._terminal.is_gone()):
             self._book_events(supervisor_pid)
             if not self._supervisor.is_running:
                 log = self._folder.log("supervisord")

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 from pathlib import Path
 
 TAIL_BYTES = 16_384
@@ -12,6 +13,25 @@ def say(text: str) -> None:
     with contextlib.suppress(OSError):
         # Not print: a failed flush would be tried again when the interpreter ends, and change the exit code.
         os.write(1, f"[run] {text}\n".encode())
+
+
+class Terminal:
+    """The terminal that the launcher was started from, if it was.
+
+    SIGHUP alone does not tell that it is gone: the kernel sends it to the session's leader, and a leader such as make
+    takes it, keeps waiting for us and passes nothing on.
+    """
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        for descriptor in (0, 1, 2):
+            if os.isatty(descriptor):
+                # No event is asked for: a hang-up is always reported.
+                self._poll.register(descriptor, 0)
+
+    def is_gone(self) -> bool:
+        """Whether it was closed."""
+        return any(event & (select.POLLHUP | select.POLLERR) for _, event in self._poll.poll(0))
 
 
 def last_lines(log: Path, count: int = 15) -> str:
