@@ -7,7 +7,7 @@ from support.row_invariance import THREAD_COUNTS, WIDTHS, check_row_invariance, 
 from twinspark_kernels.linear import head_linear, linear
 from twinspark_kernels.row_class import RowClass
 
-OUTPUTS = (1, 3, 9, 100)
+OUTPUTS = (1, 9, 100)
 ODD_WIDTHS = (5, 130, 257)  # rows of these start on every alignment
 
 both_classes = pytest.mark.parametrize("row_class", list(RowClass), ids=lambda row_class: row_class.name)
@@ -26,6 +26,7 @@ def test_linear_is_the_float64_product(row_class: RowClass, rows: int) -> None:
 def test_head_linear_multiplies_each_head_by_its_own_matrix(row_class: RowClass) -> None:
     x, weight = torch.randn(70, 3, 20), torch.randn(3, 20, 12)
     expected = torch.stack([x[:, head].double() @ weight[head].double() for head in range(3)], 1).float()
+    assert head_linear(x[:0], weight, row_class=row_class).shape == (0, 3, 12)
     torch.testing.assert_close(head_linear(x, weight, row_class=row_class), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -57,9 +58,9 @@ def test_a_transposed_weight_gives_a_row_the_same_bits_in_every_batch(row_class:
 
 
 @both_classes
-@pytest.mark.parametrize("width", [4, 100, 128, 257])
+@pytest.mark.parametrize("width", [4, 100, 257])
 def test_head_linear_gives_a_row_the_same_bits_in_every_batch(row_class: RowClass, width: int) -> None:
-    for outputs in (4, 9, 64):
+    for outputs in (9, 64):
         weight = torch.randn(3, width, outputs)
         transposed = torch.randn(3, outputs, width).mT
         for matrix in (weight, transposed):
