@@ -12,6 +12,8 @@ GATEWAY_GROUP = "gateway"
 ENGINE_GROUP = "engine"
 DRAIN_SECONDS = "5"
 """Time that running requests get when the instance stops; a person waits in front of the terminal."""
+QUIET_GRPC = {"GRPC_VERBOSITY": "ERROR"}
+"""gRPC's core writes plain lines of its own about lost peers between the JSON lines of the logs."""
 
 MOST_THREADS = 8
 EVERY_ADDRESS = "0.0.0.0"  # compared with, never bound by default
@@ -57,7 +59,7 @@ def build_services(instance: Instance) -> list[Service]:
         "TWINSPARK_GATEWAY_MODEL": str(instance.model),
         "TWINSPARK_GATEWAY_ENGINE": f"{LOOPBACK}:{ports[0]}",
         "TWINSPARK_GATEWAY_PORT": str(instance.port),
-        **_defaults({"TWINSPARK_GATEWAY_DRAIN_SECONDS": DRAIN_SECONDS, **_silence_limit()}),
+        **_defaults({"TWINSPARK_GATEWAY_DRAIN_SECONDS": DRAIN_SECONDS, **_silence_limit(), **QUIET_GRPC}),
     }
     argv = (sys.executable, "-m", "twinspark_gateway")
     return [*engines, Service("gateway", GATEWAY_GROUP, argv, environment)]
@@ -78,6 +80,7 @@ def _engine(instance: Instance, rank: int, ports: list[int]) -> Service:
                 "TWINSPARK_ENGINE_DRAIN_SECONDS": DRAIN_SECONDS,
                 "TWINSPARK_ENGINE_THREADS": threads,
                 "OMP_NUM_THREADS": threads,
+                **QUIET_GRPC,
             }
         ),
     }
