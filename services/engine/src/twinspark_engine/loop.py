@@ -220,14 +220,15 @@ class EngineLoop:
         self._group.check()
         now = self._clock()
         events = self._scheduler.apply(result, now)
-        if events:
-            self._listener.on_outcomes(events)
         stats = self.stats
         stats.steps_total += 1
         stats.prefill_us_total += result.prefill_us
         stats.decode_us_total += result.decode_us
         stats.prompt_tokens_total += sum(chunk.num_scheduled_tokens for chunk in plan.chunks)
         self._count(events, now)
+        # After the counts: a caller that has heard the end of its request finds it counted.
+        if events:
+            self._listener.on_outcomes(events)
         if plan.report_memory:
             self._answer_memory()
 
@@ -258,9 +259,9 @@ class EngineLoop:
         self._is_serving, self._last_failure = False, reason
         dropped = self._scheduler.drop_all()
         self._plans.clear()
-        self._listener.on_outcomes([RequestFailed(request_id, RankLostError()) for request_id in dropped])
         self.stats.requests_failed_total += len(dropped)
         self._count([], self._clock())
+        self._listener.on_outcomes([RequestFailed(request_id, RankLostError()) for request_id in dropped])
         for measurement in self._measurements:
             measurement.answer(None)
         self._measurements.clear()
