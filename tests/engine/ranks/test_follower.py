@@ -10,8 +10,9 @@ from twinspark.engine.v1 import rank_pb2 as pb
 from twinspark_engine.errors import RankLostError
 from twinspark_engine.memory import MemoryAccount
 from twinspark_engine.ranks.follower import Command, EndEpoch, Execute, Follower, JoinEpoch, Load, StopFollower
-from twinspark_engine.ranks.gloo import GlooTransport
 from twinspark_engine.ranks.group import LoadedRank
+from twinspark_engine.ranks.pair_transport import PairTransport
+from twinspark_engine.ranks.tcp_group import form_tcp_group
 from twinspark_engine.ranks.transport import TransportError
 from twinspark_engine.request import Limits, Request, SamplingParams
 from twinspark_engine.scheduler.plan import Admission, DecodeWindow, PrefillChunk, StepPlan, StepResult
@@ -22,11 +23,11 @@ FIRST = StepPlan(7, 0, admissions=(Admission(0, REQUEST),), chunks=(PrefillChunk
 Answer = pb.FollowResponse | ServiceError | None
 
 
-class UnconnectedTransport(GlooTransport):
+class UnconnectedTransport(PairTransport):
     """Forms a group with nobody."""
 
     def __init__(self) -> None:
-        super().__init__(1, 2, bind_host="127.0.0.1", timeout=timedelta(seconds=1))
+        super().__init__(1, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timedelta(seconds=1))
 
     def join_store(self, host: str, port: int) -> None:
         if port == 0:

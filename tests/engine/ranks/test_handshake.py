@@ -15,11 +15,12 @@ from support.rank_processes import rank_processes
 from twinspark.engine.v1.rank_pb2_grpc import add_RankServiceServicer_to_server
 from twinspark_engine.errors import RanksDifferError
 from twinspark_engine.ranks.follower import Command, Follower, Load
-from twinspark_engine.ranks.gloo import GlooTransport
 from twinspark_engine.ranks.handshake import AgreedValues, Difference, find_differences, software_hashes
 from twinspark_engine.ranks.leader import Leader, LeaderSettings
 from twinspark_engine.ranks.link import FollowerLink
+from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.servicer import RankServicer
+from twinspark_engine.ranks.tcp_group import form_tcp_group
 from twinspark_engine.ranks.transport import TransportError
 from twinspark_engine.settings import Scope, Settings, agreed_values, scope_of
 from twinspark_rpc import ChannelSettings, ListenSettings, RpcServer, open_channel
@@ -70,7 +71,7 @@ async def form(side: FollowerSide, values: AgreedValues) -> None:
     """Rank 0's handshake; the load that follows it fails, so that no group is formed."""
     channel = open_channel(side.address, _Channel())
     timeout = timedelta(seconds=2)
-    transport = GlooTransport(0, 2, bind_host="127.0.0.1", timeout=timeout)
+    transport = PairTransport(0, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timeout)
     links = [FollowerLink(1, channel, lambda: None)]
     leader = Leader(LeaderSettings("127.0.0.1", 2.0), values, transport, links, asyncio.get_running_loop())
 
@@ -116,7 +117,7 @@ async def test_a_differing_hash_stops_both_ranks(follower_side: FollowerSide, na
 
 async def test_an_older_epoch_is_refused_and_the_next_attempt_is_newer(follower_side: FollowerSide) -> None:
     channel = open_channel(follower_side.address, _Channel())
-    transport = GlooTransport(0, 2, bind_host="127.0.0.1", timeout=timedelta(seconds=2))
+    transport = PairTransport(0, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timedelta(seconds=2))
     links = [FollowerLink(1, channel, lambda: None)]
     leader = Leader(LeaderSettings("127.0.0.1", 2.0), VALUES, transport, links, asyncio.get_running_loop())
     future = 1 << 62

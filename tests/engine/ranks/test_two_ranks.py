@@ -1,4 +1,4 @@
-"""Two real processes over gloo, with a model whose tokens depend on everything before them."""
+"""Two real processes, with a model whose tokens depend on everything before them."""
 
 import asyncio
 import signal

@@ -17,12 +17,15 @@ from twinspark_engine.errors import RankLostError
 from twinspark_engine.loop import EngineLoop, Stop, Wake
 from twinspark_engine.metrics import StatsCollector
 from twinspark_engine.ranks.follower import Follower, StopFollower
-from twinspark_engine.ranks.gloo import GlooTransport
+from twinspark_engine.ranks.gloo_group import form_gloo_group
 from twinspark_engine.ranks.group import Group, SoloGroup
 from twinspark_engine.ranks.handshake import AgreedValues, software_hashes
 from twinspark_engine.ranks.leader import Leader, LeaderSettings
 from twinspark_engine.ranks.link import FollowerLink
+from twinspark_engine.ranks.pair_group import FormGroup
+from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.servicer import RankServicer
+from twinspark_engine.ranks.tcp_group import form_tcp_group
 from twinspark_engine.ranks.transport import LocalTransport, Transport
 from twinspark_engine.scheduler.scheduler import Scheduler, SchedulerLimits
 from twinspark_engine.servicer import EngineDescription, EngineServicer
@@ -31,6 +34,8 @@ from twinspark_engine.step_thread import StepThread, log_thread_failure
 from twinspark_engine.streams import EventLoopListener, RequestStreams
 from twinspark_rpc import AddressTakenError, RpcServer, open_channel
 
+FORM_GROUP: dict[str, FormGroup] = {"tcp": form_tcp_group, "gloo": form_gloo_group}
+"""By the setting `transport`."""
 STOP_SECONDS = 2.0
 """Given to what should end at once, before the process ends without it."""
 
@@ -119,9 +124,10 @@ def _build_group(settings: Settings, values: AgreedValues, on_lost: Callable[[],
     return Leader(leader_settings, values, transport, links, asyncio.get_running_loop()), transport
 
 
-def _build_transport(settings: Settings) -> GlooTransport:
+def _build_transport(settings: Settings) -> PairTransport:
     timeout = timedelta(milliseconds=settings.exchange_timeout_ms)
-    return GlooTransport(settings.rank, settings.world_size, bind_host=settings.group_host, timeout=timeout)
+    form_group = FORM_GROUP[settings.transport]
+    return PairTransport(settings.rank, settings.world_size, form_group, bind_host=settings.group_host, timeout=timeout)
 
 
 def _with_exchange_timeout(settings: Settings) -> Settings:

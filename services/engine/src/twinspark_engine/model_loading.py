@@ -13,8 +13,8 @@ from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
 from twinspark_engine.model.state import DsaState, ModelState
 from twinspark_engine.model.weights import checkpoint_hash, eos_token_ids, first_masked_id, load_weights
-from twinspark_engine.ranks.gloo import GlooTransport
 from twinspark_engine.ranks.group import LoadedRank
+from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.transport import Transport
 from twinspark_engine.runner.runner import Runner, RunnerLimits
 from twinspark_engine.settings import Settings
@@ -73,7 +73,7 @@ def load_rank(settings: Settings, config: ModelConfig, limits: RunnerLimits, tra
     log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)
 
     def measure() -> MemoryAccount:
-        workspace = transport.num_buffer_bytes if isinstance(transport, GlooTransport) else 0
+        workspace = transport.num_buffer_bytes if isinstance(transport, PairTransport) else 0
         return measure_memory(settings.rank, {**parts, "workspace": workspace})
 
     return LoadedRank(runner, measure)

@@ -53,6 +53,10 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
     group_host: Annotated[str, LOCAL] = Field(
         "127.0.0.1", description="Address of this machine over which the ranks exchange partial sums."
     )
+    transport: Annotated[Literal["tcp", "gloo"], AGREE] = Field(
+        "tcp",
+        description="What carries partial sums between ranks on CPUs: TCP connections of our own, or torch's gloo.",
+    )
     model: Annotated[Path, LOCAL] = Field(
         description="Folder of the checkpoint; ranks compare a hash of its headers, not its path."
     )

@@ -16,6 +16,7 @@ class ExchangeBuffer:
 
     gathered: Tensor  # [world_size, *shape]
     parts: tuple[Tensor, ...]  # world_size views of gathered, by rank
+    raw: tuple[memoryview, ...]  # the bytes of each part
 
 
 class ExchangeBuffers:
@@ -46,7 +47,9 @@ class ExchangeBuffers:
 
     def _allocate(self, x: Tensor) -> ExchangeBuffer:
         gathered = torch.empty((self._world_size, *x.shape), dtype=x.dtype)
-        return ExchangeBuffer(gathered, tuple(gathered.unbind(0)))
+        parts = tuple(gathered.unbind(0))
+        raw = tuple(part.reshape(-1).view(torch.uint8).numpy().data for part in parts)
+        return ExchangeBuffer(gathered, parts, raw)
 
     def _give_up_oldest(self) -> None:
         while self._num_bytes > MAX_BUFFER_BYTES and len(self._buffers) > 1:

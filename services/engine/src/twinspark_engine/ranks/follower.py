@@ -10,8 +10,8 @@ import structlog
 from twinspark.engine.v1 import rank_pb2 as pb
 from twinspark_engine.errors import RankLostError
 from twinspark_engine.ranks.convert import memory_to_proto
-from twinspark_engine.ranks.gloo import GlooTransport
 from twinspark_engine.ranks.group import LoadedRank
+from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.transport import TransportError
 from twinspark_engine.scheduler.plan import StepPlan
 from twinspark_rpc import ServiceError
@@ -69,7 +69,7 @@ class Follower:
     """`post` from any thread; `run` is the thread."""
 
     def __init__(
-        self, transport: GlooTransport, load: Callable[[], LoadedRank], on_joined: Callable[[bool], None]
+        self, transport: PairTransport, load: Callable[[], LoadedRank], on_joined: Callable[[bool], None]
     ) -> None:
         """`on_joined` hears, from the thread, whether this rank is in a group."""
         self._transport = transport

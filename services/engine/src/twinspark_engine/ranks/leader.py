@@ -16,9 +16,9 @@ from twinspark.engine.v1 import rank_pb2 as pb
 from twinspark_engine.errors import RanksDifferError, StaleEpochError
 from twinspark_engine.memory import MemoryAccount
 from twinspark_engine.ranks.convert import memory_from_proto, plan_to_proto, values_from_proto
-from twinspark_engine.ranks.gloo import GlooTransport
 from twinspark_engine.ranks.handshake import AgreedValues, find_differences, log_differences
 from twinspark_engine.ranks.link import FollowerLink
+from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.transport import TransportError
 from twinspark_engine.scheduler.plan import StepPlan
 
@@ -46,7 +46,7 @@ class Leader:
         self,
         settings: LeaderSettings,
         values: AgreedValues,
-        transport: GlooTransport,
+        transport: PairTransport,
         links: Sequence[FollowerLink],
         event_loop: asyncio.AbstractEventLoop,
     ) -> None:

@@ -1,30 +1,30 @@
-"""GlooTransport: the exchange between ranks on CPUs, over a process group of its own (never torch's default group).
-
-An all-gather is built from one send and one receive for each peer: for the messages of a decode step a pair takes about
-a tenth of a millisecond, gloo's own all-gather several times that.
-"""
+"""PairTransport: the exchange between ranks on CPUs, over a group of connected pairs that is formed anew each epoch."""
 
 from datetime import timedelta
 
 from torch import Tensor
 
 from twinspark_engine.ranks.exchange_buffers import ExchangeBuffers
-from twinspark_engine.ranks.gloo_group import PairGroup, Store, form_group, host_store, join_store
+from twinspark_engine.ranks.pair_group import FormGroup, PairGroup
+from twinspark_engine.ranks.store import Store, host_store, join_store
 from twinspark_engine.ranks.transport import TransportError
 
 NOT_FORMED = "the group is not formed"
 
 
-class GlooTransport:
+class PairTransport:
     """One object for the life of the process; a group for each epoch. Used by the step thread only.
 
     A failed or timed-out exchange poisons the group: the peers' sockets are closed, the buffer may hold old data, and
     every call raises until the next form.
     """
 
-    def __init__(self, rank: int, world_size: int, *, bind_host: str, timeout: timedelta) -> None:
+    def __init__(
+        self, rank: int, world_size: int, form_group: FormGroup, *, bind_host: str, timeout: timedelta
+    ) -> None:
         self.rank = rank
         self.world_size = world_size
+        self._form_group = form_group
         self._bind_host = bind_host
         self._timeout = timeout
         self._peers = tuple(peer for peer in range(world_size) if peer != rank)
@@ -65,14 +65,16 @@ class GlooTransport:
         """Form the group with the ranks that are in the store. Blocks up to the timeout; raises TransportError."""
         store, prefix = self._get_store(), f"group/{epoch}"
         try:
-            self._group = form_group(store, prefix, self.rank, self.world_size, self._bind_host, self._timeout)
-        except RuntimeError as error:
+            self._group = self._form_group(store, prefix, self.rank, self.world_size, self._bind_host, self._timeout)
+        except (RuntimeError, OSError) as error:
             raise TransportError(f"rank {self.rank} cannot form the group: {error}") from error
         self._failure = ""
 
     def leave(self, reason: str) -> None:
         """Close the group and the store; every call raises with this reason until the next form. Does not block."""
         self._failure = reason
+        if self._group is not None:
+            self._group.close()
         self._group = None
         self._store = None
 
@@ -80,15 +82,12 @@ class GlooTransport:
         """Send x to all ranks; see Transport.gather. Raises TransportError before the buffer could be read."""
         group = self._get_group()
         buffer = self._buffers.get(x)
-        own = buffer.parts[self.rank]
-        own.copy_(x)
+        buffer.parts[self.rank].copy_(x)
         try:
-            works = [group.recv([buffer.parts[peer]], peer, 0) for peer in self._peers]
-            works += [group.send([own], peer, 0) for peer in self._peers]
-            for work in works:
-                work.wait()
-        except RuntimeError as error:
+            group.exchange(buffer)
+        except (RuntimeError, OSError) as error:
             self._failure = f"an exchange of rank {self.rank} with its peers failed: {error}"
+            group.close()
             raise TransportError(self._failure) from error
         return buffer.gathered
 

@@ -1,5 +1,7 @@
-"""The exchange over gloo: two ranks as threads of this process, each with its own transport."""
+"""The exchange over TCP and over gloo: ranks as threads of this process, each with its own transport."""
 
+import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,18 +13,22 @@ from typing import TypeVar
 import pytest
 import torch
 
-from twinspark_engine.ranks.gloo import GlooTransport
+from twinspark_engine.ranks.exchange_buffers import ExchangeBuffers
+from twinspark_engine.ranks.gloo_group import form_gloo_group
+from twinspark_engine.ranks.pair_transport import PairTransport
+from twinspark_engine.ranks.store import host_store
+from twinspark_engine.ranks.tcp_group import EAGER_BYTES, form_tcp_group
 from twinspark_engine.ranks.transport import TransportError, sum_in_rank_order
 
 TIMEOUT = timedelta(milliseconds=600)
-Ranks = list[GlooTransport]
+Ranks = list[PairTransport]
 T = TypeVar("T")
 
 
 def form(ranks: Ranks, epoch: int) -> None:
     port = ranks[0].host_store()
 
-    def join(rank: GlooTransport) -> None:
+    def join(rank: PairTransport) -> None:
         rank.join_store("127.0.0.1", port)
         rank.announce(epoch)
         rank.form(epoch)
@@ -44,23 +50,23 @@ def run_all(works: Sequence[Callable[[], T]]) -> list[T]:
 def gather_all(ranks: Ranks, parts: list[torch.Tensor]) -> list[torch.Tensor]:
     """Each rank's result of one gather, in its own thread."""
 
-    def gather(rank: GlooTransport) -> torch.Tensor:
+    def gather(rank: PairTransport) -> torch.Tensor:
         return rank.gather(parts[rank.rank]).clone()
 
     return run_all([partial(gather, rank) for rank in ranks])
 
 
-@pytest.fixture(params=[2, 3])
+@pytest.fixture(params=[(form, count) for form in (form_tcp_group, form_gloo_group) for count in (2, 3)])
 def ranks(request: pytest.FixtureRequest) -> Iterator[Ranks]:
-    count = request.param
-    ranks = [GlooTransport(rank, count, bind_host="127.0.0.1", timeout=TIMEOUT) for rank in range(count)]
+    form_group, count = request.param
+    ranks = [PairTransport(rank, count, form_group, bind_host="127.0.0.1", timeout=TIMEOUT) for rank in range(count)]
     form(ranks, 1)
     yield ranks
     for rank in ranks:
         rank.leave("test")
 
 
-@pytest.mark.parametrize("shape", [(1,), (3, 5), (257, 64)])
+@pytest.mark.parametrize("shape", [(1,), (0, 5), (3, 5), (257, 64), (EAGER_BYTES // 4,), (4096, 1024)])
 def test_gather_returns_every_part_in_rank_order_on_every_rank(ranks: Ranks, shape: tuple[int, ...]) -> None:
     parts = [torch.full(shape, float(10 + rank.rank)) for rank in ranks]
     for _ in range(3):
@@ -75,7 +81,7 @@ def test_a_strided_part_is_sent_as_what_it_shows(ranks: Ranks) -> None:
 
 
 def test_buffers_keep_their_addresses(ranks: Ranks) -> None:
-    def addresses(rank: GlooTransport) -> list[int]:
+    def addresses(rank: PairTransport) -> list[int]:
         return [rank.gather(torch.ones(4, 8)).data_ptr() for _ in range(5)]
 
     for pointers in run_all([partial(addresses, rank) for rank in ranks]):
@@ -119,7 +125,35 @@ def test_the_same_transports_form_again_after_a_failure(ranks: Ranks) -> None:
 
 
 def test_a_transport_without_a_group_refuses() -> None:
-    transport = GlooTransport(0, 2, bind_host="127.0.0.1", timeout=TIMEOUT)
+    transport = PairTransport(0, 2, form_tcp_group, bind_host="127.0.0.1", timeout=TIMEOUT)
     for call in (transport.check, lambda: transport.gather(torch.ones(1)), lambda: transport.form(1)):
         with pytest.raises(TransportError):
             call()
+
+
+def test_a_stranger_on_the_port_is_turned_away() -> None:
+    store = host_store("127.0.0.1", TIMEOUT)
+    ranks = [partial(form_tcp_group, store, "group", rank, 2, "127.0.0.1", timedelta(seconds=5)) for rank in range(2)]
+
+    def call_as_stranger() -> None:
+        address = json.loads(store.get("group/address/0"))
+        with socket.create_connection((address["host"], address["port"])) as link:
+            link.sendall(bytes(64))
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ranks[0])
+        call_as_stranger()
+        groups = [pool.submit(ranks[1]).result(10), first.result(10)]
+        buffers = [ExchangeBuffers(2).get(torch.empty(3)) for _ in groups]
+        for rank, buffer in zip((1, 0), buffers, strict=True):
+            buffer.parts[rank].fill_(float(rank))
+        list(pool.map(lambda group, buffer: group.exchange(buffer), groups, buffers))
+    assert all(buffer.gathered.tolist() == [[0.0] * 3, [1.0] * 3] for buffer in buffers)
+    for group in groups:
+        group.close()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int64])
+def test_any_dtype_travels(ranks: Ranks, dtype: torch.dtype) -> None:
+    parts = [torch.full((3, 2), rank.rank + 1, dtype=dtype) for rank in ranks]
+    assert torch.equal(gather_all(ranks, parts)[0], torch.stack(parts))
