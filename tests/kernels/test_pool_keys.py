@@ -6,7 +6,7 @@ from torch import Tensor
 
 from support.row_invariance import same_bits, threads
 from support.schedules import (
-    Piece,
+    Chunk,
     Schedule,
     alone,
     chunked,
@@ -123,7 +123,7 @@ def test_windows_written_anew_after_rejections_leave_the_pools_of_accepted_rows(
 def test_a_pool_of_a_segment_that_starts_inside_it_takes_the_members_of_its_own_slot() -> None:
     keys, gates, ape = torch.randn(4, 24), torch.randn(4, 24), torch.randn(4, 24)
     sequences = {0: (keys, gates), 3: (torch.randn(4, 24), torch.randn(4, 24))}
-    state = run(sequences, ape, [[Piece(0, 0, 3), Piece(3, 0, 2)], [Piece(3, 2, 4), Piece(0, 3, 4)]])
+    state = run(sequences, ape, [[Chunk(0, 0, 3), Chunk(3, 0, 2)], [Chunk(3, 2, 4), Chunk(0, 3, 4)]])
     for slot, rows in sequences.items():
         torch.testing.assert_close(state.pools[slot, 0].double(), one_page(*rows, ape)[0], atol=1e-6, rtol=1e-6)
 
