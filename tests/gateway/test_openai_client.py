@@ -11,9 +11,9 @@ from support.scripts import say
 REPLY = "why not</think>hello the wörld"
 
 
-def connect(gateway: Any, **options: Any) -> openai.AsyncOpenAI:
+def connect(gateway: Any, **settings: Any) -> openai.AsyncOpenAI:
     """Give a client of the gateway."""
-    return openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key="local", max_retries=0, **options)
+    return openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key="local", max_retries=0, **settings)
 
 
 async def test_it_streams_a_chat(start_gateway: Any) -> None:

@@ -142,8 +142,8 @@ async def test_a_pipelined_request_is_no_disconnect(start_gateway: Any) -> None:
     await wait_until(lambda: gateway.engine.running)
     client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     data = b""
-    while piece := await asyncio.to_thread(client.recv, 65536):
-        data += piece
+    while part := await asyncio.to_thread(client.recv, 65536):
+        data += part
     assert data.count(b"HTTP/1.1 200 OK") == 2
     assert b'"finish_reason":"stop"' in data
     client.close()

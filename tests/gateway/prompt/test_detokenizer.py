@@ -1,4 +1,4 @@
-"""Text that arrives in pieces of bytes."""
+"""Text that arrives in parts of bytes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,28 +7,28 @@ from twinspark_gateway.prompt.detokenizer import Detokenizer
 
 
 def cut(data: bytes, lengths: list[int]) -> list[bytes]:
-    """Cut data into pieces of the given lengths, the rest last."""
-    pieces, start = [], 0
+    """Cut data into parts of the given lengths, the rest last."""
+    parts, start = [], 0
     for length in lengths:
-        pieces.append(data[start : start + length])
+        parts.append(data[start : start + length])
         start += length
-    return [*pieces, data[start:]]
+    return [*parts, data[start:]]
 
 
 @given(st.text(), st.lists(st.integers(1, 3)))
 def test_any_cut_of_a_text_gives_the_text(text: str, lengths: list[int]) -> None:
     detokenizer = Detokenizer()
-    pieces = [detokenizer.feed(piece) for piece in cut(text.encode(), lengths)]
-    assert "".join(pieces) == text
+    parts = [detokenizer.feed(part) for part in cut(text.encode(), lengths)]
+    assert "".join(parts) == text
 
 
 @given(st.binary(), st.lists(st.integers(1, 3)))
 def test_bytes_that_are_no_text_become_replacement_characters_however_they_are_cut(
     data: bytes, lengths: list[int]
 ) -> None:
-    whole, pieces = Detokenizer(), Detokenizer()
+    whole, parts = Detokenizer(), Detokenizer()
     text = whole.feed(data)
-    assert "".join(pieces.feed(piece) for piece in cut(data, lengths)) == text
+    assert "".join(parts.feed(part) for part in cut(data, lengths)) == text
     assert text + whole.finish() == data.decode(errors="replace")
 
 

@@ -40,9 +40,9 @@ def load_with_template(folder: Path, template: str) -> Tokenizer:
     return loaded
 
 
-def render(tokenizer: Tokenizer, *messages: dict[str, Any], **options: Any) -> str:
+def render(tokenizer: Tokenizer, *messages: dict[str, Any], **params: Any) -> str:
     """Give the text of the prompt."""
-    ids = render_prompt(Conversation(messages=read_messages(list(messages)), **options), tokenizer)
+    ids = render_prompt(Conversation(messages=read_messages(list(messages)), **params), tokenizer)
     return tokenizer.decode(ids)
 
 
@@ -83,8 +83,8 @@ def test_a_conversation_without_typed_markup_has_the_ids_of_its_text(tokenizer: 
 
 
 @given(st.lists(st.sampled_from([*SPECIAL, *MARKUP, "<", "<|", "user|>", " hello", "\ufdd0", "é"]), min_size=1))
-def test_markup_typed_by_a_user_stays_text(tokenizer: Tokenizer, pieces: list[str]) -> None:
-    content = "".join(pieces)
+def test_markup_typed_by_a_user_stays_text(tokenizer: Tokenizer, parts: list[str]) -> None:
+    content = "".join(parts)
     ids = render_prompt(Conversation(messages=[{"role": "user", "content": content}]), tokenizer)
     start, end = ids.index(277) + 1, len(ids) - 2
     assert all(token_id < 273 for token_id in ids[start:end])

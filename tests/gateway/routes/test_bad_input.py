@@ -142,6 +142,15 @@ CHAT_FIELDS: list[tuple[str, Any]] = [
     ("chat_template_kwargs", {"messages": []}),
     ("chat_template_kwargs", {"chat_template": "x"}),
     ("thinking", "on"),
+    ("thinking", 5),
+    ("thinking", []),
+    ("thinking", {}),
+    ("thinking", {"type": "disable"}),
+    ("thinking", {"type": 5}),
+    ("thinking", {"type": None}),
+    ("thinking", {"type": True}),
+    ("thinking", {"type": ["enabled"]}),
+    ("thinking", {"budget_tokens": 5}),
     ("thinking_budget", 5),
     ("reasoning_budget", "7"),
     ("thinking_token_budget", 1.5),
@@ -204,6 +213,17 @@ async def test_completions_refuse_what_they_cannot_honour_and_name_the_field(gat
         await check(gateway, COMPLETIONS, {"prompt": "hello"} | streamed | {param: value}, param)
 
 
+async def test_a_thinking_budget_is_refused_by_its_own_name(gateway: Any) -> None:
+    budgets: list[Any] = [5, "7", 1.5, -1, True, []]
+    for budget in budgets:
+        body = {"messages": MESSAGES, "thinking": {"type": "enabled", "budget_tokens": budget}}
+        response = await gateway.post(CHAT, body)
+        error = response.json()["error"]
+        assert (response.status_code, error["param"]) == (400, "thinking.budget_tokens")
+        assert error["code"] == "unsupported_parameter"
+    assert gateway.engine.requests == []
+
+
 NEUTRAL: dict[str, list[Any]] = {
     "presence_penalty": [0, 0.0],
     "frequency_penalty": [0],
@@ -229,12 +249,12 @@ NEUTRAL_CHAT: dict[str, list[Any]] = {
     "parallel_tool_calls": [True, False],
     "modalities": [["text"]],
     "thinking_budget": [0],
-    "thinking": [{"type": "enabled", "budget_tokens": 0}, True],
+    "thinking": [{"type": "enabled", "budget_tokens": 0}, {"type": "disabled", "budget_tokens": None}, True, False],
     "store": [True],
     "verbosity": ["low"],
     "top_logprobs": [0],
     "max_completion_tokens": ["3", 3.0],
-    "chat_template_kwargs": [{}, {"unknown": 1}],
+    "chat_template_kwargs": [{}, {"unknown": 1}, {"thinking": {"type": "disable"}}, {"thinking": 5}],
     "web_search_options": [{}],
 }
 

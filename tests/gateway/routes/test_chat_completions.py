@@ -52,7 +52,7 @@ def add_up(events: list[str], index: int = 0) -> dict[str, Any]:
 
 @pytest.mark.parametrize("tokens_per_step", [1, 4])
 @pytest.mark.parametrize(
-    "options",
+    "params",
     [
         {},
         {"temperature": 0},
@@ -63,10 +63,10 @@ def add_up(events: list[str], index: int = 0) -> dict[str, Any]:
     ],
 )
 async def test_streamed_and_whole_replies_agree(
-    start_gateway: Any, tokens_per_step: int, options: dict[str, Any]
+    start_gateway: Any, tokens_per_step: int, params: dict[str, Any]
 ) -> None:
     gateway = await start_gateway(FakeEngine(tokens_per_step=tokens_per_step))
-    body = HELLO | {"max_tokens": 40, "return_token_ids": True} | options
+    body = HELLO | {"max_tokens": 40, "return_token_ids": True} | params
     whole = (await gateway.post(CHAT, body)).json()
     events = await gateway.events(CHAT, body | {"stream_options": {"include_usage": True}})
     for choice in whole["choices"]:
@@ -80,8 +80,8 @@ async def test_streamed_and_whole_replies_agree(
 
 
 async def test_a_request_without_a_seed_repeats_itself_and_seeds_change_the_reply(gateway: Any) -> None:
-    async def ids(**options: Any) -> list[list[int]]:
-        body = HELLO | {"max_tokens": 12, "ignore_eos": True, "return_token_ids": True} | options
+    async def ids(**params: Any) -> list[list[int]]:
+        body = HELLO | {"max_tokens": 12, "ignore_eos": True, "return_token_ids": True} | params
         return [choice["token_ids"] for choice in (await gateway.post(CHAT, body)).json()["choices"]]
 
     assert await ids() == await ids()
@@ -221,8 +221,8 @@ async def test_the_reasonings_name_is_a_setting(start_gateway: Any, setting: str
 async def test_finish_reasons(start_gateway: Any) -> None:
     gateway = await start_gateway(FakeEngine(script=say("why</think>abcabc")))
 
-    async def finish(**options: Any) -> tuple[Any, ...]:
-        choice = (await gateway.post(CHAT, HELLO | options)).json()["choices"][0]
+    async def finish(**params: Any) -> tuple[Any, ...]:
+        choice = (await gateway.post(CHAT, HELLO | params)).json()["choices"][0]
         return choice["finish_reason"], choice["stop_reason"], choice["message"]["content"]
 
     assert await finish() == ("stop", None, "abcabc")

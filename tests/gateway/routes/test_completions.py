@@ -71,8 +71,8 @@ async def test_logprobs_cover_prompt_and_output_and_are_the_engines(gateway: Any
 
 async def test_streamed_and_whole_replies_agree(start_gateway: Any) -> None:
     gateway = await start_gateway(FakeEngine(tokens_per_step=3))
-    for options in ({}, {"echo": True}, {"echo": True, "logprobs": 2}, {"logprobs": 0, "stop": ["a", "\x05"]}):
-        body = {"prompt": ["hello", "the"], "max_tokens": 30, "ignore_eos": True, "return_token_ids": True} | options
+    for params in ({}, {"echo": True}, {"echo": True, "logprobs": 2}, {"logprobs": 0, "stop": ["a", "\x05"]}):
+        body = {"prompt": ["hello", "the"], "max_tokens": 30, "ignore_eos": True, "return_token_ids": True} | params
         whole = (await gateway.post(COMPLETIONS, body)).json()
         events = await gateway.events(COMPLETIONS, body | {"stream_options": {"include_usage": True}})
         assert events.pop() == "[DONE]"

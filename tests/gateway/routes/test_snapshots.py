@@ -67,8 +67,8 @@ COMPLETION_CASES: dict[str, dict[str, Any]] = {
 async def test_completions(start_gateway: Any, snapshot: SnapshotAssertion, case: str) -> None:
     gateway = await start_gateway(FakeEngine(script=say("hello wörld"), tokens_per_step=3))
     body = COMPLETION_CASES[case]
-    options = {"stream_options": {"include_usage": True}}
-    assert by_choice(await gateway.events(COMPLETIONS, body | options)) == snapshot(name="streamed")
+    params = {"stream_options": {"include_usage": True}}
+    assert by_choice(await gateway.events(COMPLETIONS, body | params)) == snapshot(name="streamed")
     assert plain((await gateway.post(COMPLETIONS, body)).json()) == snapshot(name="whole")
 
 

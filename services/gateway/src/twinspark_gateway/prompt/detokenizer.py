@@ -1,4 +1,4 @@
-"""Turns token bytes into text piece by piece; a character that is split over tokens is never cut."""
+"""Turns token bytes into text as they arrive; a character that is split over tokens is never cut."""
 
 import codecs
 

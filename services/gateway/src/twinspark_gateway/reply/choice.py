@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from twinspark_gateway.clients.engine import Generator
 from twinspark_gateway.generation import Admitted, Finished, Generation, PromptLogprobs, Step, TokenLogprob
 from twinspark_gateway.reply.answer_text import PlacedLogprob
-from twinspark_gateway.reply.text_reader import Piece, TextReader
+from twinspark_gateway.reply.text_reader import SafeText, TextReader
 from twinspark_gateway.reply.usage import Usage
 
 
@@ -113,28 +113,28 @@ class Choice:
         yield self._end(finished)
 
     def _take_step(self, step: Step) -> Delta | None:
-        piece = Piece()
+        text = SafeText()
         for i, token_id in enumerate(step.token_ids):
             logprob = step.logprobs[i] if step.logprobs else None
             self.num_output_tokens += 1
             self._unsent.append(token_id)
             if token_id in self.end_token_ids:
                 self.stop_token_id = token_id
-                piece.add(self.reader.end(token_id, logprob))
+                text.add(self.reader.end(token_id, logprob))
                 break
-            piece.add(self.reader.take(token_id, logprob))
+            text.add(self.reader.take(token_id, logprob))
             if self.reader.matched_stop is not None:
                 break
         is_last = self.stop_token_id is not None or self.reader.matched_stop is not None
-        return self._delta(piece, is_last=is_last)
+        return self._delta(text, is_last=is_last)
 
-    def _delta(self, piece: Piece, *, is_last: bool) -> Delta | None:
+    def _delta(self, text: SafeText, *, is_last: bool) -> Delta | None:
         """Give the delta; None while there is nothing to see. Ids without text wait for the next one or the end."""
-        is_empty = not (piece.reasoning or piece.content or piece.logprobs)
+        is_empty = not (text.reasoning or text.content or text.logprobs)
         if is_empty and not (is_last and self._unsent):
             return None
         token_ids, self._unsent = self._unsent, []
-        return Delta(self.index, piece.reasoning, piece.content, piece.logprobs, token_ids, self.usage)
+        return Delta(self.index, text.reasoning, text.content, text.logprobs, token_ids, self.usage)
 
     def _end(self, finished: Finished | None) -> Ended:
         stop = self.reader.matched_stop

@@ -15,15 +15,15 @@ ASSISTANT_MARKER = "<|assistant|>"
 
 
 @dataclass(slots=True)
-class Piece:
+class SafeText:
     """Text that became safe to send, with the entries of the visible tokens that it came from."""
 
     reasoning: str = ""
     content: str = ""
     logprobs: list[PlacedLogprob] = field(default_factory=list)
 
-    def add(self, other: "Piece") -> None:
-        """Append a later piece."""
+    def add(self, other: "SafeText") -> None:
+        """Append what followed."""
         self.reasoning += other.reasoning
         self.content += other.content
         self.logprobs += other.logprobs
@@ -42,11 +42,11 @@ class TextReader(Protocol):
         """Tokens of the reasoning so far, its closing token included."""
         ...
 
-    def take(self, token_id: int, logprob: TokenLogprob | None) -> Piece:
+    def take(self, token_id: int, logprob: TokenLogprob | None) -> SafeText:
         """Take a token that does not end the output."""
         ...
 
-    def end(self, token_id: int | None, logprob: TokenLogprob | None) -> Piece:
+    def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """End the text; token_id is the end token or stop id that ended it, None where a limit did."""
         ...
 
@@ -75,27 +75,27 @@ class ChatReader:
         """See TextReader."""
         return self._splitter.num_reasoning_tokens
 
-    def take(self, token_id: int, logprob: TokenLogprob | None) -> Piece:
+    def take(self, token_id: int, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader."""
         part = self._splitter.place(token_id)
         if part is Part.MARKUP or self._is_hidden(token_id):
-            return Piece()
+            return SafeText()
         text = self._detokenizers[part].feed(self._tokenizer.token_bytes(token_id))
         if part is Part.REASONING:
-            return Piece(reasoning=text)
+            return SafeText(reasoning=text)
         if self._is_answer_empty and self.num_reasoning_tokens and text:
             # The line break between reasoning and answer is layout.
             text = text.lstrip("\n")
             if not text:
-                return Piece()
+                return SafeText()
         self._is_answer_empty = self._is_answer_empty and not text
         content, entries = self._answer.take(text, token_id, logprob)
-        return Piece(content=content, logprobs=entries)
+        return SafeText(content=content, logprobs=entries)
 
-    def end(self, token_id: int | None, logprob: TokenLogprob | None) -> Piece:
+    def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader; the token that ended a chat reply is not listed."""
         content, entries = self._answer.flush()
-        return Piece(content=content, logprobs=entries)
+        return SafeText(content=content, logprobs=entries)
 
     def _is_hidden(self, token_id: int) -> bool:
         if token_id == self._assistant:
@@ -119,19 +119,19 @@ class CompletionReader:
         """See TextReader."""
         return self._text.matched_stop
 
-    def take(self, token_id: int, logprob: TokenLogprob | None) -> Piece:
+    def take(self, token_id: int, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader."""
         content, entries = self._text.take(self._text_of(token_id), token_id, logprob)
-        return Piece(content=content, logprobs=entries)
+        return SafeText(content=content, logprobs=entries)
 
-    def end(self, token_id: int | None, logprob: TokenLogprob | None) -> Piece:
+    def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader."""
-        piece = Piece()
+        text = SafeText()
         if token_id is not None:
-            piece.content, piece.logprobs = self._text.take("", token_id, logprob)
+            text.content, text.logprobs = self._text.take("", token_id, logprob)
         content, entries = self._text.flush()
-        piece.add(Piece(content=content, logprobs=entries))
-        return piece
+        text.add(SafeText(content=content, logprobs=entries))
+        return text
 
     def _text_of(self, token_id: int) -> str:
         if self._tokenizer is None or (self._skip_special_tokens and self._tokenizer.is_special(token_id)):

@@ -44,11 +44,11 @@ async def chat_completions(request: Request) -> Response:
         reply=_build_reply(gateway, chat, model),
         choices=_build_choices(record, chat, model, tokenizer, prompt, max_tokens),
         prompt=prompt,
-        include_usage=chat.options.include_usage,
+        include_usage=chat.params.include_usage,
         record=record,
     )
     fan_out = FanOut(gateway.engine, run.choices, model.num_slots)
-    return await respond(request, fan_out, run, stream=chat.options.stream)
+    return await respond(request, fan_out, run, stream=chat.params.stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ def _build_reply(gateway: Gateway, chat: ChatRequest, model: EngineModel) -> Cha
         names=gateway.names,
         reasoning_fields=_REASONING_FIELDS.get(name, (name,)) if chat.include_reasoning else (),
         with_logprobs=chat.num_top_logprobs is not None,
-        with_token_ids=chat.options.return_token_ids,
-        with_usage=chat.options.continuous_usage,
+        with_token_ids=chat.params.return_token_ids,
+        with_usage=chat.params.continuous_usage,
     )
 
 
@@ -114,20 +114,20 @@ def _build_choices(
     prompt: Sequence[int],
     max_tokens: int,
 ) -> list[Choice]:
-    options = chat.options
+    params = chat.params
     return [
         Choice(
             index=index,
             generation=build_generation(
                 record,
-                options,
+                params,
                 prompt,
                 max_tokens=max_tokens,
                 seed_offset=index,
                 num_top_logprobs=chat.num_top_logprobs,
             ),
-            reader=ChatReader(tokenizer, prompt, options.stop, skip_special_tokens=options.skip_special_tokens),
-            end_token_ids=end_token_ids(options, model),
+            reader=ChatReader(tokenizer, prompt, params.stop, skip_special_tokens=params.skip_special_tokens),
+            end_token_ids=end_token_ids(params, model),
         )
-        for index in range(options.num_choices)
+        for index in range(params.num_choices)
     ]

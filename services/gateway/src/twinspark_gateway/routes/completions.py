@@ -37,7 +37,7 @@ async def completions(request: Request) -> Response:
     gateway.check_model(body)
     model = gateway.monitor.serving_model()
     completion = read_completion_request(body, model, gateway.defaults)
-    if completion.options.stop:
+    if completion.params.stop:
         gateway.require_tokenizer("stop", "stop strings cannot be found")
     prompts = [await _encode(gateway, prompt, completion.add_special_tokens) for prompt in completion.prompts]
     record = record_of(request)
@@ -46,17 +46,17 @@ async def completions(request: Request) -> Response:
             head=build_head(gateway, model, "cmpl"),
             names=gateway.names,
             with_logprobs=completion.num_top_logprobs is not None,
-            with_token_ids=completion.options.return_token_ids,
-            with_usage=completion.options.continuous_usage,
+            with_token_ids=completion.params.return_token_ids,
+            with_usage=completion.params.continuous_usage,
         ),
         choices=_build_choices(gateway, record, completion, model, prompts),
-        num_choices_each=completion.options.num_choices,
+        num_choices_each=completion.params.num_choices,
         echoes=[_echo(gateway, prompt) for prompt in prompts] if completion.echo else None,
-        include_usage=completion.options.include_usage,
+        include_usage=completion.params.include_usage,
         record=record,
     )
     fan_out = FanOut(gateway.engine, run.choices, model.num_slots)
-    return await respond(request, fan_out, run, stream=completion.options.stream)
+    return await respond(request, fan_out, run, stream=completion.params.stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +142,23 @@ def _build_choices(
     model: EngineModel,
     prompts: Sequence[Sequence[int]],
 ) -> list[Choice]:
-    options = completion.options
+    params = completion.params
     limits = [fit_max_tokens(model, prompt, completion.max_tokens, DEFAULT_MAX_TOKENS, "prompt") for prompt in prompts]
     return [
         Choice(
-            index=position * options.num_choices + index,
+            index=position * params.num_choices + index,
             generation=build_generation(
                 record,
-                options,
+                params,
                 prompt,
                 max_tokens=limit,
                 seed_offset=index,
                 num_top_logprobs=completion.num_top_logprobs,
                 num_top_prompt_logprobs=completion.num_top_logprobs if completion.echo else None,
             ),
-            reader=CompletionReader(gateway.tokenizer, options.stop, skip_special_tokens=options.skip_special_tokens),
-            end_token_ids=end_token_ids(options, model),
+            reader=CompletionReader(gateway.tokenizer, params.stop, skip_special_tokens=params.skip_special_tokens),
+            end_token_ids=end_token_ids(params, model),
         )
         for position, (prompt, limit) in enumerate(zip(prompts, limits, strict=True))
-        for index in range(options.num_choices)
+        for index in range(params.num_choices)
     ]

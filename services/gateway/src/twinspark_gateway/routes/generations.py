@@ -16,7 +16,7 @@ from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.usage import Usage
 from twinspark_gateway.request_record import RequestRecord, record_of
 from twinspark_gateway.schemas.chat_reply import ReplyHead
-from twinspark_gateway.schemas.sampling import ReplyOptions
+from twinspark_gateway.schemas.sampling import ReplyParams
 from twinspark_gateway.web.disconnect import run_while_connected
 from twinspark_gateway.web.event_stream import EventStream
 
@@ -39,7 +39,7 @@ class Run(Protocol):
 
 def build_generation(
     record: RequestRecord,
-    options: ReplyOptions,
+    params: ReplyParams,
     prompt: Sequence[int],
     *,
     max_tokens: int,
@@ -49,26 +49,26 @@ def build_generation(
 ) -> Generation:
     """Build the Generate call of one choice, and note the request in its record."""
     position = record.num_choices
-    record.is_generation, record.stream, record.max_tokens = True, options.stream, max_tokens
+    record.is_generation, record.stream, record.max_tokens = True, params.stream, max_tokens
     record.num_choices += 1
     return Generation(
         # A client may send one X-Request-Id twice; the engine needs a name for each call.
         request_id=f"{record.request_id}-{uuid.uuid4().hex[:8]}-{position}",
         prompt_token_ids=prompt,
         max_tokens=max_tokens,
-        sampling=options.sampling,
+        sampling=params.sampling,
         seed_offset=seed_offset,
-        stop_token_ids=options.stop_token_ids,
-        ignore_eos=options.ignore_eos,
+        stop_token_ids=params.stop_token_ids,
+        ignore_eos=params.ignore_eos,
         num_top_logprobs=num_top_logprobs,
         num_top_prompt_logprobs=num_top_prompt_logprobs,
-        draft=options.draft,
+        draft=params.draft,
     )
 
 
-def end_token_ids(options: ReplyOptions, model: EngineModel) -> frozenset[int]:
+def end_token_ids(params: ReplyParams, model: EngineModel) -> frozenset[int]:
     """Give the ids that end the output and have no text."""
-    return frozenset(options.stop_token_ids) | (frozenset() if options.ignore_eos else model.eos_token_ids)
+    return frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else model.eos_token_ids)
 
 
 def build_head(gateway: Gateway, model: EngineModel, prefix: str) -> ReplyHead:

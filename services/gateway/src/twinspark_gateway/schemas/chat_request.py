@@ -10,7 +10,7 @@ from twinspark_gateway.prompt.template import Conversation
 from twinspark_gateway.schemas.fields import Fields
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_messages
-from twinspark_gateway.schemas.sampling import ReplyOptions, read_reply_options
+from twinspark_gateway.schemas.sampling import ReplyParams, read_reply_params
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 from twinspark_gateway.schemas.thinking import read_thinking
 
@@ -22,7 +22,7 @@ class ChatRequest:
     """A checked chat request."""
 
     conversation: Conversation
-    options: ReplyOptions
+    params: ReplyParams
     # The limit that was given; None: what the context leaves.
     max_tokens: int | None
     # Alternatives beside each token's own log probability; None: none were asked for.
@@ -63,7 +63,7 @@ def read_chat_request(
     max_completion_tokens = fields.integer("max_completion_tokens", 1)
     return ChatRequest(
         conversation=read_conversation(body, default_effort),
-        options=read_reply_options(fields, model, defaults),
+        params=read_reply_params(fields, model, defaults),
         max_tokens=max_tokens if max_completion_tokens is None else max_completion_tokens,
         num_top_logprobs=_read_logprobs(fields, model),
         include_reasoning=fields.boolean("include_reasoning", True),

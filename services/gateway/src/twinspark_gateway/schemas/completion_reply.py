@@ -28,13 +28,13 @@ def echo_prompt(token_ids: Sequence[int], names: TokenNames, *, has_text: bool) 
     """Give the prompt's text, special tokens included; bytes that are no UTF-8 become U+FFFD."""
     if not has_text:
         return EchoedPrompt("", token_ids, [0] * len(token_ids))
-    detokenizer, offsets, pieces, length = Detokenizer(), [], [], 0
+    detokenizer, offsets, parts, length = Detokenizer(), [], [], 0
     for token_id in token_ids:
         offsets.append(length)
-        pieces.append(detokenizer.feed(names.raw(token_id)))
-        length += len(pieces[-1])
-    pieces.append(detokenizer.finish())
-    return EchoedPrompt("".join(pieces), token_ids, offsets)
+        parts.append(detokenizer.feed(names.raw(token_id)))
+        length += len(parts[-1])
+    parts.append(detokenizer.finish())
+    return EchoedPrompt("".join(parts), token_ids, offsets)
 
 
 @dataclass(frozen=True, slots=True)

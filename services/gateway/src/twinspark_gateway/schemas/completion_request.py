@@ -8,7 +8,7 @@ from twinspark_gateway.errors import invalid, not_served_yet
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.schemas.fields import Fields, check_token_ids, refuse
 from twinspark_gateway.schemas.later_fields import COMPLETION, check_later_fields
-from twinspark_gateway.schemas.sampling import ReplyOptions, read_reply_options
+from twinspark_gateway.schemas.sampling import ReplyParams, read_reply_params
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 
 MAX_PROMPTS = 128
@@ -24,7 +24,7 @@ class CompletionRequest:
 
     prompts: Sequence[Prompt]
     add_special_tokens: bool
-    options: ReplyOptions
+    params: ReplyParams
     # The limit that was given; None: DEFAULT_MAX_TOKENS, or less where the context leaves less.
     max_tokens: int | None
     num_top_logprobs: int | None
@@ -37,9 +37,9 @@ def read_completion_request(
     """Read and check a body. Raises ApiError."""
     fields = Fields(body)
     check_later_fields(body, COMPLETION)
-    options = read_reply_options(fields, model, defaults)
+    params = read_reply_params(fields, model, defaults)
     best_of = fields.integer("best_of", 1)
-    if best_of not in (None, 1, options.num_choices):
+    if best_of not in (None, 1, params.num_choices):
         raise not_served_yet("best_of", " unless it equals 'n'")
     echo = fields.boolean("echo", False)
     max_tokens = fields.integer("max_tokens", 0)
@@ -48,7 +48,7 @@ def read_completion_request(
     return CompletionRequest(
         prompts=_read_prompts(fields.get("prompt"), model.vocabulary_size),
         add_special_tokens=fields.boolean("add_special_tokens", False),
-        options=options,
+        params=params,
         max_tokens=max_tokens,
         num_top_logprobs=fields.integer("logprobs", 0, model.max_top_logprobs),
         echo=echo,

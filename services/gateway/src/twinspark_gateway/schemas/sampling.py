@@ -1,4 +1,4 @@
-"""The request fields that chat and completions share: how tokens are drawn and when a reply ends."""
+"""The request params that chat and completions share: how tokens are drawn and when a reply ends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _TOP_K_OFF = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyOptions:
+class ReplyParams:
     """What a request says about its reply, apart from the prompt and the limit of tokens."""
 
     sampling: Sampling
@@ -31,11 +31,11 @@ class ReplyOptions:
     draft: bool
 
 
-def read_reply_options(fields: Fields, model: EngineModel, defaults: SamplingDefaults) -> ReplyOptions:
+def read_reply_params(fields: Fields, model: EngineModel, defaults: SamplingDefaults) -> ReplyParams:
     """Read and check the shared fields. Raises ApiError."""
     stream = fields.boolean("stream", False)
     include_usage, continuous_usage = _read_stream_options(fields, stream)
-    return ReplyOptions(
+    return ReplyParams(
         sampling=_read_sampling(fields, defaults),
         num_choices=_read_n(fields, model.num_slots),
         stop=_read_stop(fields),
@@ -90,7 +90,7 @@ def _read_stop(fields: Fields) -> tuple[str, ...]:
 
 def _read_stream_options(fields: Fields, stream: bool) -> tuple[bool, bool]:
     """Give (include_usage, continuous_usage_stats)."""
-    options = Fields(fields.mapping("stream_options"))
+    stream_options = Fields(fields.mapping("stream_options"))
     if fields.get("stream_options") is not None and not stream:
         raise invalid("stream_options", "'stream_options' is only allowed with 'stream': true.", code="invalid_value")
-    return options.boolean("include_usage", False), options.boolean("continuous_usage_stats", False)
+    return stream_options.boolean("include_usage", False), stream_options.boolean("continuous_usage_stats", False)

@@ -64,21 +64,28 @@ def _read_effort(fields: Fields) -> str | None:
 
 
 def _read_switch(fields: Fields, kwargs: Fields) -> bool | None:
-    """Give the explicit switch, or None if there is none."""
-    top_level = fields.get("thinking")
-    if isinstance(top_level, dict):
-        budget = top_level.get("budget_tokens")
-        if budget is not None and read_integer(budget) != 0:
-            raise not_served_yet("thinking.budget_tokens")
-    elif top_level is not None and not isinstance(top_level, bool):
-        raise refuse("thinking", top_level, 'a boolean or an object like {"type": "enabled"}')
+    """Give the explicit switch, or None if there is none.
+
+    Top-level `thinking` is a field of this API, so that a value without meaning is refused. The template's variable of
+    that name is read only without enable_thinking, and other values of it are ignored, as templates do.
+    """
+    top_level = _read_top_level(fields.get("thinking"))
     if kwargs.get("enable_thinking") is not None:
         return kwargs.boolean("enable_thinking", True)
-    for value in (kwargs.get("thinking"), top_level):
-        switch = _switch_of(value)
-        if switch is not None:
-            return switch
-    return None
+    in_kwargs = _switch_of(kwargs.get("thinking"))
+    return top_level if in_kwargs is None else in_kwargs
+
+
+def _read_top_level(value: Any) -> bool | None:
+    if value is None:
+        return None
+    switch = _switch_of(value)
+    if switch is None:
+        raise refuse("thinking", value, 'a boolean, {"type": "enabled"} or {"type": "disabled"}')
+    budget = value.get("budget_tokens") if isinstance(value, dict) else None
+    if budget is not None and read_integer(budget) != 0:
+        raise not_served_yet("thinking.budget_tokens")
+    return switch
 
 
 def _switch_of(value: Any) -> bool | None:
