@@ -9,6 +9,10 @@ if [ -f protos/released.binpb ]; then
     printf 'comparing with protos/released.binpb\n'
     exec buf breaking --against protos/released.binpb
 fi
+if ! git rev-parse --is-inside-work-tree >/dev/null; then
+    printf 'git cannot read this checkout, so there is nothing to compare with\n' >&2
+    exit 1
+fi
 if ! parent="$(git rev-parse --verify --quiet 'HEAD~1^{commit}')"; then
     printf 'skipped: no release yet, and this clone holds no parent commit to compare with (a first commit or a shallow clone)\n'
     exit 0

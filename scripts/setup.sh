@@ -39,13 +39,23 @@ need_venv() {
         fail "apt-get could not install $package"
 }
 
+# A shell loop: Debian's awk would hold lines back until the pipe is full.
+show_progress() {
+    local line num_found=0 words
+    while IFS= read -r line; do
+        read -ra words <<<"$line"
+        case "$line" in
+        Collecting*) if ((++num_found % 10 == 0)); then say "  $num_found packages found"; fi ;;
+        *Downloading*[0-9]\ [MG]B\)*) say "  downloading ${words[*]:1:3}" ;;
+        Installing\ collected\ packages*) say "  installing $((${#words[@]} - 3)) packages" ;;
+        esac
+    done
+}
+
 # Runs pip and shows one line for each download and each tenth package; the whole output is in the log.
 pip_install() {
     if ! .venv/bin/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt "$@" 2>&1 |
-        tee -a "$LOG" |
-        awk '/^Collecting/ { if (++n % 10 == 0) { print "[setup]   " n " packages found"; fflush() } }
-             /Downloading .*[0-9] [MG]B\)/ { print "[setup]   downloading " $2 " " $3 " " $4; fflush() }
-             /^Installing collected packages/ { print "[setup]   installing " NF - 3 " packages"; fflush() }'; then
+        tee -a "$LOG" | show_progress; then
         tail -n 25 "$LOG" >&2
         fail "pip failed; the whole output is in $LOG"
     fi

@@ -19,6 +19,23 @@ def test_every_field_says_whether_ranks_must_agree_on_it(name: str) -> None:
     assert isinstance(scope_of(name), Scope)
 
 
+def test_what_changes_a_shape_a_bit_or_the_order_of_exchanges_is_agreed_and_nothing_else() -> None:
+    """Written out by hand: a mark that is wrong would let ranks serve with different values."""
+    agreed = {name for name in Settings.model_fields if scope_of(name) is Scope.AGREE}
+    assert agreed == {
+        "chunk_tokens_alone",
+        "chunk_tokens_beside_decoders",
+        "context",
+        "dtype",
+        "exchange_timeout_ms",
+        "max_top_logprobs",
+        "seed_salt",
+        "slots",
+        "transport",
+        "world_size",
+    }
+
+
 def test_the_inherited_scopes_are_those_of_the_shared_fields_and_no_others() -> None:
     shared = {*ServiceSettings.model_fields, *ListenSettings.model_fields, *ChannelSettings.model_fields}
     assert set(INHERITED_SCOPES) == shared - {"port"}

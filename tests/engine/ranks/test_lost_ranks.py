@@ -1,6 +1,6 @@
 """A rank that is killed or stopped: requests end, new ones are refused, and the pair forms again without a hand.
 
-One pair serves all tests: each leaves it as it found it.
+One pair a transport serves all tests: each leaves it as it found it.
 """
 
 import asyncio
@@ -19,10 +19,11 @@ LOST_SECONDS = EXCHANGE_TIMEOUT_SECONDS + 5.0
 PROBE = build_message("probe", num_prompt_tokens=200, max_tokens=20)
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPair]:
+@pytest.fixture(scope="module", params=["tcp", "gloo"])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPair]:
     folder = tmp_path_factory.mktemp("ranks")
-    with rank_processes(folder, of_rank=lambda _rank: {"HASH_STEP_SECONDS": "0.01"}) as pair:
+    variables = {"HASH_STEP_SECONDS": "0.01", "TWINSPARK_ENGINE_TRANSPORT": request.param}
+    with rank_processes(folder, of_rank=lambda _rank: variables) as pair:
         pair.start()
         yield pair
 

@@ -13,10 +13,11 @@ from support.rank_processes import RankPair, rank_processes, wait_until
 from twinspark.engine.v1 import engine_pb2 as pb
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPair]:
-    """Serves all tests but the one that ends it."""
-    with rank_processes(tmp_path_factory.mktemp("ranks")) as ranks:
+@pytest.fixture(scope="module", params=["tcp", "gloo"])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPair]:
+    """One a transport; serves all tests but the one that ends it."""
+    variables = {"TWINSPARK_ENGINE_TRANSPORT": request.param}
+    with rank_processes(tmp_path_factory.mktemp("ranks"), of_rank=lambda _rank: variables) as ranks:
         ranks.start()
         yield ranks
 

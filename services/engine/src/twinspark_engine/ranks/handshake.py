@@ -1,10 +1,15 @@
 """What ranks compare before their first exchange: settings marked agree, and hashes of what each has loaded or will."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 import torch
+
+import twinspark_engine
+import twinspark_kernels
 
 log = structlog.get_logger()
 
@@ -30,8 +35,22 @@ class Difference:
 
 
 def software_hashes() -> dict[str, str]:
-    """What of this process and its CPU changes bits: torch's version and the instruction set that it uses."""
-    return {"torch": torch.__version__, "cpu_capability": torch.backends.cpu.get_cpu_capability()}
+    """What of this process and its CPU changes bits: our source, torch's version, the instruction set that it uses."""
+    return {
+        "source": hash_source([Path(package.__path__[0]) for package in (twinspark_engine, twinspark_kernels)]),
+        "torch": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def hash_source(folders: Sequence[Path]) -> str:
+    """Hash of all Python files below the folders, by relative path and content."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for file in sorted(folder.rglob("*.py")):
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(folder.parent)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
 
 
 def find_differences(leader: AgreedValues, follower: AgreedValues) -> list[Difference]:
