@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from support.row_invariance import check_row_invariance, same_bits
+from support.row_invariance import WIDTHS, check_row_invariance, same_bits
 from twinspark_kernels.embedding import ImageRows, embed
 
 
@@ -22,8 +22,10 @@ def test_image_rows_replace_whole_rows_and_leave_the_table() -> None:
     assert torch.equal(table, before)
 
 
-def test_embed_gives_a_row_the_same_bits_in_every_batch() -> None:
-    table = torch.randn(30, 100)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_embed_gives_a_row_the_same_bits_in_every_batch(width: int, dtype: torch.dtype) -> None:
+    table = torch.randn(30, width).to(dtype)
     check_row_invariance(lambda ids: embed(ids, table, None), lambda n: (torch.randint(0, 30, (n,)),))
 
 

@@ -100,7 +100,6 @@ def test_plain_experts_give_a_row_the_same_bits_in_every_batch(
     check_row_invariance(
         lambda x, ids, weights: grouped_experts(x, ids, weights, experts, swiglu_limit=LIMIT, row_class=row_class),
         lambda n: (torch.randn(n, hidden), *_routing(n, count, slots)),
-        row_counts=(2, 16, 37),
     )
 
 
@@ -110,7 +109,6 @@ def test_exl3_experts_give_a_row_the_same_bits_in_every_batch(row_class: RowClas
     check_row_invariance(
         lambda x, ids, weights: grouped_experts(x, ids, weights, experts, swiglu_limit=LIMIT, row_class=row_class),
         lambda n: (torch.randn(n, 256), *_routing(n, 12, 2)),
-        row_counts=(2, 16, 37),
     )
 
 

@@ -7,8 +7,18 @@ from transformers import Glm5NextTextConfig
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
 from support.hf_reference import StableTopk
-from support.row_invariance import same_bits, threads
-from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows, with_thread_counts
+from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_invariance, same_bits, threads
+from support.schedules import (
+    Schedule,
+    alone,
+    chunked,
+    in_forwards_of,
+    one_by_one,
+    run_schedule,
+    together,
+    windows,
+    with_thread_counts,
+)
 from twinspark_kernels.indexer import pool_scores, select_pools
 from twinspark_kernels.pool_keys import update_pools
 
@@ -17,6 +27,7 @@ LENGTHS = {3: 70, 0: 33, 1: 1, 4: 17}
 FIRST_POSITION = 2560
 SHAPES = [(4, 64), (2, 4), (3, 24), (1, 100)]
 SHAPE_IDS = ["4x64", "2x4", "3x24", "1x100"]
+WIDTHS = (4, 24, 100, 1000, 64)
 
 Sequences = dict[int, tuple[Tensor, Tensor]]
 
@@ -85,6 +96,36 @@ def test_no_schedule_and_no_thread_count_moves_a_bit(pool: int, heads: int, widt
             found = run(sequences, pools, schedule, pool, num_selected=32)
         for ours, theirs in zip(found, expected, strict=True):
             assert all(same_bits(ours[slot], theirs[slot]) for slot in LENGTHS)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("heads", [1, 3])
+def test_one_row_of_each_of_any_number_of_slots_keeps_its_scores_and_pools(heads: int, width: int) -> None:
+    most = max(ROW_COUNTS)
+    pools = torch.randn(most, 130, width)
+
+    def select(q: Tensor, w: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        scores = pool_scores(q, w, pools, slots, positions, pool=4)
+        return scores, select_pools(q, w, pools, slots, positions, num_selected=16, pool=4)
+
+    def make_inputs(rows: int) -> tuple[Tensor, ...]:
+        return torch.randn(rows, heads, width), torch.randn(rows, heads), torch.randperm(most), 400 + torch.arange(rows)
+
+    check_row_invariance(select, make_inputs)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("rows", ROW_COUNTS)
+def test_any_number_of_rows_in_a_forward_gives_the_same_scores_and_pools(width: int, rows: int) -> None:
+    lengths = {0: max(ROW_COUNTS)}
+    sequences = {0: (torch.randn(lengths[0], 2, width), torch.randn(lengths[0], 2))}
+    pools = make_pools(16, width, lengths, FIRST_POSITION)
+    with threads(1):
+        expected = run(sequences, pools, one_by_one(lengths), 16, num_selected=32)
+    for count in THREAD_COUNTS:
+        with threads(count):
+            found = run(sequences, pools, in_forwards_of(rows, lengths), 16, num_selected=32)
+        assert all(same_bits(ours[0], theirs[0]) for ours, theirs in zip(found, expected, strict=True))
 
 
 def test_blocks_of_rows_move_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:

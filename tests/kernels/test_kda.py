@@ -8,8 +8,18 @@ import torch
 from torch import Tensor
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
-from support.row_invariance import same_bits, threads
-from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows, with_thread_counts
+from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_invariance, same_bits, threads
+from support.schedules import (
+    Schedule,
+    alone,
+    chunked,
+    in_forwards_of,
+    one_by_one,
+    run_schedule,
+    together,
+    windows,
+    with_thread_counts,
+)
 from twinspark_kernels.kda import KdaInputs, KdaParams, kda_chunk, kda_recurrent
 
 KdaOp = Callable[[KdaInputs, KdaParams, Tensor, Tensor, Tensor], Tensor]
@@ -21,6 +31,9 @@ WINDOW_LENGTHS = {3: 40, 0: 16, 1: 1, 4: 23}
 # Heads, K, V: the demo's rank half, the real head, and widths that no vector register divides.
 SHAPES = [(2, 64, 64), (1, 128, 128), (3, 4, 4), (2, 24, 100), (1, 100, 24)]
 SHAPE_IDS = ["2x64x64", "1x128x128", "3x4x4", "2x24x100", "1x100x24"]
+# Beside narrow ones: a state of a million values a head would take long and prove no more.
+WIDE_SHAPES = [(1, 1000, 4), (1, 4, 1000)]
+WIDE_SHAPE_IDS = ["1x1000x4", "1x4x1000"]
 
 
 def make_params(H: int, K: int) -> KdaParams:
@@ -158,13 +171,49 @@ def test_a_prompt_keeps_its_bits_in_any_slot() -> None:
         assert same_bits(runs[0][1][0], runs[1][1][4])
 
 
-def test_a_row_of_a_cut_cell_has_the_bits_of_the_whole_cell() -> None:
-    H, K, V = 2, 64, 64
+@pytest.mark.parametrize(("H", "K", "V"), [*SHAPES, *WIDE_SHAPES], ids=[*SHAPE_IDS, *WIDE_SHAPE_IDS])
+@pytest.mark.parametrize("length", [*ROW_COUNTS, 63])
+def test_a_row_of_a_cut_cell_has_the_bits_of_the_whole_cell(length: int, H: int, K: int, V: int) -> None:
     params, state, rows = make_params(H, K), start_state(H, K, V), make_rows(64, H, K, V)
-    whole, _ = run(kda_chunk, {3: rows}, params, state, alone({3: 64}), 0)
-    for length in (1, 15, 16, 17, 37, 63):
-        cut, _ = run(kda_chunk, {3: tuple(x[:length] for x in rows)}, params, state, alone({3: length}), 0)
+    with threads(1):
+        whole, _ = run(kda_chunk, {3: rows}, params, state, alone({3: 64}), 0)
+    for count in THREAD_COUNTS:
+        with threads(count):
+            cut, _ = run(kda_chunk, {3: tuple(x[:length] for x in rows)}, params, state, alone({3: length}), 0)
         assert same_bits(cut[3], whole[3][:length])
+
+
+@pytest.mark.parametrize(("H", "K", "V"), [*SHAPES, *WIDE_SHAPES], ids=[*SHAPE_IDS, *WIDE_SHAPE_IDS])
+@pytest.mark.parametrize("rows", ROW_COUNTS)
+def test_any_number_of_decode_rows_in_a_forward_gives_the_same_bits(rows: int, H: int, K: int, V: int) -> None:
+    lengths = {3: max(ROW_COUNTS)}
+    params, state, sequences = make_params(H, K), start_state(H, K, V), {3: make_rows(lengths[3], H, K, V)}
+    with threads(1):
+        expected = run(kda_recurrent, sequences, params, state, one_by_one(lengths), first_position=37)
+    for count in THREAD_COUNTS:
+        with threads(count):
+            found = run(kda_recurrent, sequences, params, state, in_forwards_of(rows, lengths), first_position=37)
+        assert same_bits(found[0][3], expected[0][3])
+        assert same_bits(found[1], expected[1])
+
+
+@pytest.mark.parametrize(("H", "K", "V"), [*SHAPES, *WIDE_SHAPES], ids=[*SHAPE_IDS, *WIDE_SHAPE_IDS])
+@pytest.mark.parametrize(("op", "length"), [(kda_chunk, 3), (kda_recurrent, 1)], ids=["chunk", "recurrent"])
+def test_any_number_of_slots_beside_it_moves_no_bit_of_a_slot(op: KdaOp, length: int, H: int, K: int, V: int) -> None:
+    params = make_params(H, K)
+
+    def step(*inputs: Tensor) -> tuple[Tensor, Tensor]:
+        *rows, state = inputs
+        slots = torch.arange(len(state)).repeat_interleave(length)
+        positions = torch.arange(length).repeat(len(state))
+        out = op(KdaInputs(*(x.flatten(0, 1) for x in rows)), params, state, slots, positions)
+        return out.view(len(state), length, H, V), state
+
+    def make_inputs(num_slots: int) -> tuple[Tensor, ...]:
+        rows = make_rows(num_slots * length, H, K, V)
+        return *(x.view(num_slots, length, *x.shape[1:]) for x in rows), torch.randn(num_slots, H, K, V) * 0.3
+
+    check_row_invariance(step, make_inputs)
 
 
 def test_bf16_rows_are_rounded_at_beta_and_at_the_output_only() -> None:

@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 
+from support.row_invariance import THREAD_COUNTS, WIDTHS, check_row_invariance, threads
 from twinspark_kernels.keyed_draw import draw, gumbel, to_signed, uniform
 
 MASK = (1 << 64) - 1
@@ -56,21 +57,35 @@ def test_torch_and_python_integers_agree_for_any_seed() -> None:
     assert found == [uniform_in_python(*key) for key in zip(seeds, positions, ids, strict=True)]
 
 
-@pytest.mark.parametrize("width", [1, 4, 24, 100, 1000])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_noise_keeps_its_bits_in_any_batch_and_at_any_column(width: int, threads: int) -> None:
-    seeds, positions = torch.arange(17) * 7919, torch.arange(17) + 100
-    ids = torch.arange(width)[None] + 3
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        together = gumbel(seeds, positions, ids.expand(17, -1))
-        for row in range(17):
-            assert torch.equal(gumbel(seeds[row : row + 1], positions[row : row + 1], ids)[0], together[row])
-        for column in range(0, width, max(1, width // 7)):
-            assert torch.equal(gumbel(seeds, positions, ids[:, column : column + 1])[:, 0], together[:, column])
-    finally:
-        torch.set_num_threads(before)
+def keys(rows: int, width: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Seeds, positions and ids of some rows."""
+    return torch.arange(rows) * 7919, torch.arange(rows) + 100, torch.randint(0, 154_880, (rows, width))
+
+
+@pytest.mark.parametrize("width", [1, *WIDTHS])
+def test_noise_keeps_its_bits_in_any_batch(width: int) -> None:
+    check_row_invariance(gumbel, lambda n: keys(n, width))
+
+
+@pytest.mark.parametrize("width", [1, *WIDTHS])
+def test_a_draw_and_its_score_are_the_same_in_any_batch(width: int) -> None:
+    def make_inputs(rows: int) -> tuple[torch.Tensor, ...]:
+        seeds, positions, ids = keys(rows, width)
+        kept = torch.rand(rows, width) < 0.7
+        kept[:, 0] = True
+        return torch.randn(rows, width, dtype=torch.float64), ids, kept, seeds, positions
+
+    check_row_invariance(draw, make_inputs)
+
+
+@pytest.mark.parametrize("width", [4, 24, 100, 1000])
+def test_noise_keeps_its_bits_at_any_column(width: int) -> None:
+    seeds, positions, ids = keys(17, width)
+    for count in THREAD_COUNTS:
+        with threads(count):
+            together = gumbel(seeds, positions, ids)
+            for column in range(0, width, max(1, width // 7)):
+                assert torch.equal(gumbel(seeds, positions, ids[:, column : column + 1])[:, 0], together[:, column])
 
 
 def test_equal_scores_go_to_the_lower_id_and_dropped_columns_never_win() -> None:

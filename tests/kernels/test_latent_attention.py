@@ -1,5 +1,6 @@
 """Latent attention: agrees with its formula and with Transformers, dense and sparse; no schedule moves a bit."""
 
+from collections.abc import Mapping
 from functools import partial
 
 import pytest
@@ -9,8 +10,18 @@ from transformers import Glm5NextTextConfig
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
 from support.hf_reference import StableTopk
-from support.row_invariance import same_bits, threads
-from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows, with_thread_counts
+from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_invariance, same_bits, threads
+from support.schedules import (
+    Schedule,
+    alone,
+    chunked,
+    in_forwards_of,
+    one_by_one,
+    run_schedule,
+    together,
+    windows,
+    with_thread_counts,
+)
 from twinspark_kernels.indexer import select_pools
 from twinspark_kernels.latent_attention import dense_limit, latent_attention
 from twinspark_kernels.pool_keys import update_pools
@@ -21,15 +32,24 @@ CONTEXT = 600
 # Heads, L: a rank half of the demo, and sizes that no tile and no vector register divides.
 SHAPES = [(2, 128), (3, 24), (9, 100), (1, 4)]
 SHAPE_IDS = ["2x128", "3x24", "9x100", "1x4"]
+WIDTHS = (4, 24, 100, 1000, 64)
 
 Sequences = dict[int, tuple[Tensor, Tensor]]
 
 
-def make_case(heads: int, width: int, first: int, pool: int, topk: int, dtype: torch.dtype) -> tuple[Sequences, Tensor]:
+def make_case(
+    heads: int,
+    width: int,
+    first: int,
+    pool: int,
+    topk: int,
+    dtype: torch.dtype,
+    lengths: Mapping[int, int] = LENGTHS,
+) -> tuple[Sequences, Tensor]:
     """Queries with selected pools for every slot's rows, and latents: NaN past the last row and in unused slots."""
     latents = torch.full((NUM_SLOTS + 1, CONTEXT, width), torch.nan, dtype=dtype)
     sequences = {}
-    for slot, length in LENGTHS.items():
+    for slot, length in lengths.items():
         latents[slot, : first + length] = torch.randn(first + length, width).to(dtype)
         q = (torch.randn(length, heads, width) * 3).to(dtype)
         selected = torch.stack([pick(first + row, pool, topk) for row in range(length)])
@@ -97,6 +117,37 @@ def test_no_schedule_and_no_thread_count_moves_a_bit(heads: int, width: int, fir
         with threads(count):
             found = run(case, schedule, first, pool, topk)
         assert all(same_bits(found[slot], expected[slot]) for slot in LENGTHS)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("topk", [16, 64], ids=["sparse", "dense"])
+def test_one_row_of_each_of_any_number_of_slots_keeps_its_bits(width: int, topk: int) -> None:
+    most, heads, position = max(ROW_COUNTS), 2, 42
+    latents = torch.randn(most, position + 1, width)
+
+    def attend(q: Tensor, selected: Tensor, slots: Tensor) -> Tensor:
+        positions = torch.full_like(slots, position)
+        return latent_attention(q, latents, slots, positions, selected, scale=0.2, pool=4, index_topk=topk)
+
+    def make_inputs(rows: int) -> tuple[Tensor, ...]:
+        selected = torch.stack([pick(position, 4, topk) for _ in range(rows)])
+        return torch.randn(rows, heads, width) * 3, selected, torch.randperm(most)
+
+    check_row_invariance(attend, make_inputs)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("rows", ROW_COUNTS)
+def test_any_number_of_rows_in_a_forward_gives_the_same_bits(width: int, rows: int) -> None:
+    lengths = {3: max(ROW_COUNTS)}
+    # From row 19 on the rows are sparse.
+    sequences, latents = make_case(2, width, 0, 4, 16, torch.float32, lengths)
+    with threads(1):
+        expected = run((sequences, latents), one_by_one(lengths), 0, 4, 16)
+    for count in THREAD_COUNTS:
+        with threads(count):
+            found = run((sequences, latents), in_forwards_of(rows, lengths), 0, 4, 16)
+        assert same_bits(found[3], expected[3])
 
 
 def test_blocks_of_rows_move_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:

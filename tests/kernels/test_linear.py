@@ -58,7 +58,7 @@ def test_a_transposed_weight_gives_a_row_the_same_bits_in_every_batch(row_class:
 
 
 @both_classes
-@pytest.mark.parametrize("width", [4, 100, 257])
+@pytest.mark.parametrize("width", [4, 24, 100, 257, 1000])
 def test_head_linear_gives_a_row_the_same_bits_in_every_batch(row_class: RowClass, width: int) -> None:
     for outputs in (9, 64):
         weight = torch.randn(3, width, outputs)

@@ -4,12 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from support.row_invariance import same_bits, threads
+from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_invariance, same_bits, threads
 from support.schedules import (
     Chunk,
     Schedule,
     alone,
     chunked,
+    in_forwards_of,
     one_by_one,
     run_schedule,
     together,
@@ -22,7 +23,7 @@ NUM_SLOTS = 5
 LENGTHS = {3: 250, 0: 64, 1: 1, 4: 131}
 CONTEXT = 512
 RING = 64
-WIDTHS = (4, 24, 100, 64)
+WIDTHS = (4, 24, 100, 1000, 64)
 
 Sequences = dict[int, tuple[Tensor, Tensor]]
 
@@ -93,6 +94,41 @@ def test_no_schedule_and_no_thread_count_moves_a_bit(kpool: int, width: int, dty
         with threads(count):
             found = run(sequences, ape, schedule).in_use()
         assert all(same_bits(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kpool", [4, 16])
+def test_one_row_of_each_of_any_number_of_slots_keeps_the_bits_of_its_pool(kpool: int, width: int) -> None:
+    ape = torch.randn(kpool, width)
+    ring = 2 * kpool + 16 - 16 % kpool
+
+    def step(keys: Tensor, gates: Tensor, ring_keys: Tensor, ring_gates: Tensor) -> tuple[Tensor, ...]:
+        # The row completes pool 1, whose other members lie in the ring.
+        slots, positions = torch.arange(len(keys)), torch.full((len(keys),), 2 * kpool - 1)
+        pools = torch.zeros(len(keys), 3, width)
+        update_pools(keys, gates, ape, ring_keys, ring_gates, pools, slots, positions)
+        return pools, ring_keys, ring_gates
+
+    def make_inputs(rows: int) -> tuple[Tensor, ...]:
+        shapes = [(rows, width), (rows, width), (rows, ring, width), (rows, ring, width)]
+        return tuple(torch.randn(shape) for shape in shapes)
+
+    check_row_invariance(step, make_inputs)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("rows", ROW_COUNTS)
+def test_any_number_of_rows_in_a_forward_writes_the_same_bits(width: int, rows: int) -> None:
+    lengths = {0: max(ROW_COUNTS)}
+    sequences = {0: (torch.randn(lengths[0], width), torch.randn(lengths[0], width) * 2)}
+    for kpool in (4, 16):
+        ape = torch.randn(kpool, width)
+        with threads(1):
+            expected = run(sequences, ape, one_by_one(lengths)).in_use()
+        for count in THREAD_COUNTS:
+            with threads(count):
+                found = run(sequences, ape, in_forwards_of(rows, lengths)).in_use()
+            assert all(same_bits(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("kpool", [4, 16])

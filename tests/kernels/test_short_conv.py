@@ -5,8 +5,18 @@ import torch
 from torch import Tensor
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
-from support.row_invariance import same_bits, threads
-from support.schedules import Schedule, alone, chunked, one_by_one, run_schedule, together, windows, with_thread_counts
+from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_invariance, same_bits, threads
+from support.schedules import (
+    Schedule,
+    alone,
+    chunked,
+    in_forwards_of,
+    one_by_one,
+    run_schedule,
+    together,
+    windows,
+    with_thread_counts,
+)
 from twinspark_kernels.short_conv import short_conv
 
 NUM_SLOTS = 5
@@ -69,6 +79,31 @@ def test_no_schedule_and_no_thread_count_moves_a_bit(width: int, dtype: torch.dt
         with threads(count):
             outputs, state = run(sequences, weight, schedule)
         assert all(same_bits(outputs[slot], expected[slot]) for slot in LENGTHS)
+        assert same_bits(state, expected_state)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+def test_one_row_of_each_of_any_number_of_slots_keeps_its_bits(width: int, dtype: torch.dtype) -> None:
+    weight = torch.randn(width, 4)
+
+    def step(x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return short_conv(x, weight, state, torch.arange(len(x)), torch.full((len(x),), 9)), state
+
+    check_row_invariance(step, lambda n: (torch.randn(n, width).to(dtype), torch.randn(n, 3, width).to(dtype)))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("rows", ROW_COUNTS)
+def test_any_number_of_rows_in_a_forward_gives_the_same_bits(width: int, rows: int) -> None:
+    lengths = {0: max(ROW_COUNTS)}
+    sequences, weight = {0: (torch.randn(lengths[0], width),)}, torch.randn(width, 4)
+    with threads(1):
+        expected, expected_state = run(sequences, weight, one_by_one(lengths))
+    for count in THREAD_COUNTS:
+        with threads(count):
+            outputs, state = run(sequences, weight, in_forwards_of(rows, lengths))
+        assert same_bits(outputs[0], expected[0])
         assert same_bits(state, expected_state)
 
 

@@ -94,6 +94,15 @@ def one_by_one(lengths: Mapping[int, int]) -> list[list[Chunk]]:
     ]
 
 
+def in_forwards_of(rows: int, lengths: Mapping[int, int]) -> list[list[Chunk]]:
+    """Each sequence by itself, `rows` rows (at its end fewer) in a forward."""
+    return [
+        [Chunk(slot, first, min(first + rows, length))]
+        for slot, length in lengths.items()
+        for first in range(0, length, rows)
+    ]
+
+
 def with_thread_counts(schedules: Sequence[Schedule]) -> Iterator[tuple[Schedule, int]]:
     """Each schedule with one thread, the first and the last also with two (slow where others use the CPUs)."""
     for schedule in schedules:
