@@ -1,4 +1,4 @@
-"""A whole instance started by the launcher, and the list of its live processes."""
+"""A whole instance started by the launcher or by `make run`, and the list of its live processes."""
 
 import contextlib
 import json
@@ -19,6 +19,7 @@ import psutil
 
 START_SECONDS = 120.0
 MARK = "LAUNCHED_BY_TEST"
+FROM_AN_OUTER_MAKE = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,25 @@ class Launched:
         self.url = f"http://127.0.0.1:{port}"
         self.folder = folder
         self._mark = uuid.uuid4().hex
-        self._output = folder / "output.txt"
-        argv = [sys.executable, "-m", "twinspark_tools.launch", "--port", str(port), "--ranks", str(ranks)]
-        argv += ["--model", str(model), "--dtype", dtype]
+        self._output = None if terminal else folder / "output.txt"
         end = None if terminal is None else terminal.descriptor
-        with self._output.open("wb") as output:
+        own = {name: value for name, value in os.environ.items() if name not in FROM_AN_OUTER_MAKE}
+        with contextlib.ExitStack() as files:
+            output = files.enter_context(self._output.open("wb")) if self._output else end
             self.process = subprocess.Popen(
-                [*(terminal.leader if terminal else ()), *argv],
+                [*(terminal.leader if terminal else ()), *self._command(model, ranks, dtype)],
                 cwd=folder,
-                env={**os.environ, MARK: self._mark, **(environment or {})},
+                env={**own, MARK: self._mark, **(environment or {})},
                 stdin=subprocess.DEVNULL if end is None else end,
-                stdout=output if end is None else end,
+                stdout=output,
                 stderr=subprocess.STDOUT if end is None else end,
                 start_new_session=True,
                 preexec_fn=None if terminal is None else take_terminal,
             )
+
+    def _command(self, model: Path, ranks: int, dtype: str) -> list[str]:
+        argv = [sys.executable, "-m", "twinspark_tools.launch", "--port", str(self.port), "--ranks", str(ranks)]
+        return [*argv, "--model", str(model), "--dtype", dtype]
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +83,7 @@ class Launched:
     @property
     def output(self) -> str:
         """What the launcher has said, unless it speaks to a terminal."""
-        return self._output.read_text(encoding="utf-8")
+        return self._output.read_text(encoding="utf-8") if self._output else ""
 
     @property
     def logs(self) -> Path:
@@ -98,13 +103,21 @@ class Launched:
         return environment
 
     def live_processes(self) -> list[psutil.Process]:
-        """Every process on this machine that carries the mark and is no zombie."""
+        """Every process on this machine that carries the mark or descends from what was started, and is no zombie."""
+        tree = set()
+        with contextlib.suppress(psutil.Error):
+            tree = {process.pid for process in psutil.Process(self.process.pid).children(recursive=True)}
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if process.environ().get(MARK) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                is_ours = process.pid in tree or process.environ().get(MARK) == self._mark
+                if is_ours and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
         return found
+
+    def live_pids(self) -> set[int]:
+        """Process ids of `live_processes`."""
+        return {process.pid for process in self.live_processes()}
 
     def wait_healthy(self) -> Self:
         """Until /health is ok."""
@@ -130,9 +143,19 @@ class Launched:
             text: str = json.loads(response.read())["choices"][0]["text"]
         return text
 
-    def wait_gone(self, seconds: float = 40.0) -> None:
-        """Until no process is left."""
-        wait_until(lambda: not self.live_processes(), seconds, lambda: str(self.live_processes()))
+
+class MadeRun(Launched):
+    """The same through `make run`, which only runs in the root of the repository."""
+
+    def _command(self, model: Path, ranks: int, dtype: str) -> list[str]:
+        return ["make", "run", f"PORT={self.port}", f"RANKS={ranks}", f"MODEL={model}", f"DTYPE={dtype}"]
+
+
+def live_pids_of_machine() -> set[int]:
+    """Every process id of this machine, without zombies."""
+    return {
+        process.pid for process in psutil.process_iter(["status"]) if process.info["status"] != psutil.STATUS_ZOMBIE
+    }
 
 
 def take_terminal() -> None:

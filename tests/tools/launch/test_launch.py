@@ -1,19 +1,30 @@
-"""The launcher with the real services: it starts, restarts and stops them, and no process id outlives it."""
+"""The launcher with the real services: it starts, restarts and stops them, and no process id outlives it.
+
+Lists of live process ids are taken before the start, while it serves, and after the end.
+"""
 
 import os
 import pty
+import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import time
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
+import grpc
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from support.free_ports import pick_free_ports
-from support.launched import Launched, TerminalEnd, wait_until
+from support.launched import START_SECONDS, Launched, MadeRun, TerminalEnd, live_pids_of_machine, wait_until
+
+ROOT = Path(__file__).parents[3]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -35,17 +46,86 @@ def service_pids(instance: Launched) -> dict[str, int]:
     return pids
 
 
+def all_pids(instance: Launched) -> set[int]:
+    """What run.json says that runs."""
+    run = instance.run
+    return {run["launcher_pid"], run["supervisor_pid"], *run["pids"].values()}
+
+
+def check_nothing_is_left(instance: Launched, while_serving: set[int], seconds: float = 0.0) -> None:
+    """Compare the list of live process ids with the one taken while the instance served.
+
+    After an orderly end at once; where the kernel ends what a killed process leaves, within that many seconds.
+    """
+    deadline = time.monotonic() + seconds
+    while (while_serving & live_pids_of_machine() or instance.live_pids()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert while_serving & live_pids_of_machine() == set()
+    assert instance.live_pids() == set()
+
+
+def read_until(screen: int, text: str, seconds: float = 20) -> str:
+    """What a terminal shows, up to the line that holds the text."""
+    shown, deadline = "", time.monotonic() + seconds
+    while text not in shown or not shown.endswith("\n"):
+        assert time.monotonic() < deadline, shown
+        if select.select([screen], [], [], 0.2)[0]:
+            shown += os.read(screen, 65536).decode()
+    return shown.replace("\r\n", "\n")
+
+
+def reply_of(instance: Launched) -> str:
+    """A reply as soon as there is one: /health lags behind a crash by the gateway's poll, and requests get 503."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return instance.wait_healthy().complete([1, 2, 3])
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def grpc_health(address: str) -> int:
+    with grpc.insecure_channel(address) as channel:
+        return int(HealthStub(channel).Check(HealthCheckRequest(), timeout=10).status)
+
+
 def test_ctrl_c_leaves_no_process(tmp_path: Path, tiny_folder: Path, terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
-    before = set(psutil.pids())
+    before = live_pids_of_machine()
     with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, ranks=2, terminal=TerminalEnd(theirs)) as instance:
-        assert {process.pid for process in instance.wait_healthy().live_processes()}.isdisjoint(before)
-        # launcher, supervisord, two ranks, gateway
-        assert len(instance.live_processes()) == 5
+        serving = instance.wait_healthy().live_pids()
+        assert serving.isdisjoint(before)
         assert set(service_pids(instance)) == {"engine-0", "engine-1", "gateway"}
+        # launcher, supervisord, two ranks, gateway
+        assert serving == all_pids(instance)
+        assert len(serving) == 5
         os.write(ours, b"\x03")
         assert instance.process.wait(40) == 0
-        assert instance.live_processes() == []
+        check_nothing_is_left(instance, serving)
+
+
+def test_make_run_prints_its_url_and_grpc_addresses_and_ctrl_c_ends_all_of_it(
+    tiny_folder: Path, terminal: tuple[int, int]
+) -> None:
+    ours, theirs = terminal
+    before = live_pids_of_machine()
+    with MadeRun(ROOT, pick_free_ports(1)[0], tiny_folder, ranks=2, terminal=TerminalEnd(theirs)) as instance:
+        shown = read_until(ours, "Ctrl-C stops everything.", START_SECONDS)
+        addresses = list(instance.run["grpc"].values())
+        assert re.search(rf"^\[run\] serving after \d+ s: {re.escape(instance.url)}$", shown, re.MULTILINE), shown
+        assert f"[run] engine ranks: grpc {addresses[0]}, {addresses[1]}\n" in shown
+        assert [grpc_health(address) for address in addresses] == [HealthCheckResponse.SERVING] * 2
+        serving = instance.live_pids()
+        assert serving.isdisjoint(before)
+        assert serving == all_pids(instance) | {instance.process.pid}
+        assert len(serving) == 6
+        os.write(ours, b"\x03")
+        instance.process.wait(40)
+        assert "[run] stopped" in read_until(ours, "stopped")
+        check_nothing_is_left(instance, serving)
+    shutil.rmtree(instance.logs)
 
 
 # make is such a leader: it takes the hang-up of its terminal and goes on waiting for what it runs.
@@ -57,35 +137,49 @@ def test_a_terminal_that_goes_away_leaves_no_process(
     tmp_path: Path, tiny_folder: Path, terminal: tuple[int, int], leader: tuple[str, ...]
 ) -> None:
     ours, theirs = terminal
+    before = live_pids_of_machine()
     with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, terminal=TerminalEnd(theirs, leader)) as instance:
-        instance.wait_healthy()
+        serving = instance.wait_healthy().live_pids()
+        assert serving.isdisjoint(before)
+        assert serving == all_pids(instance) | {instance.process.pid}
         os.close(theirs)
         os.close(ours)
         assert instance.process.wait(40) == 0
-        assert instance.live_processes() == []
+        check_nothing_is_left(instance, serving)
 
 
-def test_a_killed_service_comes_back_and_a_killed_launcher_leaves_no_process(tmp_path: Path, tiny_folder: Path) -> None:
-    with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder) as instance:
-        first = instance.wait_healthy().complete([1, 2, 3])
-        for name in ("gateway", "engine-0"):
-            pid = service_pids(instance)[name]
+def test_a_killed_service_comes_back_alone_and_a_killed_launcher_leaves_no_process(
+    tmp_path: Path, tiny_folder: Path
+) -> None:
+    at_first = live_pids_of_machine()
+    with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, ranks=2) as instance:
+        first = reply_of(instance)
+        for name in ("gateway", "engine-0", "engine-1"):
+            before, pid = instance.live_pids(), service_pids(instance)[name]
+            assert before == all_pids(instance)
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda name=name, pid=pid: service_pids(instance).get(name, pid) != pid, 20)  # type: ignore[misc]
-            assert instance.wait_healthy().complete([1, 2, 3]) == first
+            assert reply_of(instance) == first
+            # One process left and one came; all others are the same.
+            after = instance.live_pids()
+            assert (before - after, after - before) == ({pid}, {service_pids(instance)[name]})
             assert f"{name} ended (terminated by SIGKILL) and is started again" in instance.output
-        assert len(instance.live_processes()) == 4
+            assert f"engine ranks: grpc {', '.join(instance.run['grpc'].values())}\n" in instance.output
+        serving = instance.live_pids()
+        assert serving.isdisjoint(at_first)
         instance.process.kill()
-        instance.wait_gone()
+        instance.process.wait(5)
+        check_nothing_is_left(instance, serving, 40)
 
 
 def test_a_killed_supervisor_ends_the_run_and_leaves_no_process(tmp_path: Path, tiny_folder: Path) -> None:
     with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder) as instance:
-        instance.wait_healthy()
+        serving = instance.wait_healthy().live_pids()
+        assert serving == all_pids(instance)
         os.kill(instance.run["supervisor_pid"], signal.SIGKILL)
         assert instance.process.wait(20) == 1
         assert "the process manager ended" in instance.output
-        instance.wait_gone(5)
+        check_nothing_is_left(instance, serving, 5)
 
 
 def test_two_ports_serve_side_by_side_and_a_taken_port_is_named(tmp_path: Path, tiny_folder: Path) -> None:

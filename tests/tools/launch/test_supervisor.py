@@ -47,6 +47,7 @@ def test_settings_of_the_caller_go_through_and_addresses_do_not(
     ports = [first["TWINSPARK_ENGINE_PORT"], second["TWINSPARK_ENGINE_PORT"]]
     assert len({*ports, "7100", "8000"}) == 4
     assert (first["TWINSPARK_ENGINE_PEERS"], second["TWINSPARK_ENGINE_PEERS"]) == (f"127.0.0.1:{ports[1]}", "")
+    assert [service.grpc for service in services] == [f"127.0.0.1:{port}" for port in ports] + [""]
     assert gateway["TWINSPARK_GATEWAY_ENGINE"] == f"127.0.0.1:{ports[0]}"
 
 

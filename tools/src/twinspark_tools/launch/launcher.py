@@ -1,5 +1,6 @@
 """The launcher's one loop: start, wait for /health, watch, stop."""
 
+import os
 import signal
 import time
 import urllib.error
@@ -84,6 +85,8 @@ class Launcher:
                     "url": self._instance.url,
                     "model": str(self._instance.model),
                     "ranks": self._instance.ranks,
+                    "grpc": {service.name: service.grpc for service in self._services if service.grpc},
+                    "launcher_pid": os.getpid(),
                     "supervisor_pid": supervisor_pid,
                     "pids": self._pids,
                 }
@@ -103,6 +106,7 @@ class Launcher:
             raise ServiceFailedError(f"{event.name} ended {MOST_FAILURES} times in a row ({event.how}); {end}")
         self._is_healthy = False
         say(f"{event.name} ended ({event.how}) and is started again; {end}")
+        say(self._grpc_line())
 
     def _check_health(self, seconds: float) -> None:
         if not _answers(f"{self._instance.url}/health"):
@@ -113,7 +117,12 @@ class Launcher:
             say(f"serving again: {self._instance.url}")
             return
         self._was_healthy = True
-        say(f"serving after {seconds:.0f} s: {self._instance.url}\n{_how_to_try(self._instance.url)}")
+        say(f"serving after {seconds:.0f} s: {self._instance.url}")
+        say(f"{self._grpc_line()}\n{_how_to_try(self._instance.url)}")
+
+    def _grpc_line(self) -> str:
+        """Where generic gRPC clients reach the ranks, rank 0 first."""
+        return f"engine ranks: grpc {', '.join(service.grpc for service in self._services if service.grpc)}"
 
     def _stop(self) -> None:
         asked = self._num_signals

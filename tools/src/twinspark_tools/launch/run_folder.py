@@ -1,6 +1,7 @@
 """The folder of one running instance: logs, the files that its processes are started from, and run.json.
 
-run.json says what runs, for tools on the same machine: {"url", "launcher_pid", "supervisor_pid", "pids": {name: pid}}.
+run.json says what runs, for people and tools on the same machine: {"url", "model", "ranks", "grpc": {name: address},
+"launcher_pid", "supervisor_pid", "pids": {name: pid}}.
 """
 
 import fcntl

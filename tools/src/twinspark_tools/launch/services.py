@@ -28,6 +28,8 @@ class Service:
     """Processes of a group are stopped together; the gateway's goes first."""
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    grpc: str = ""
+    """Address of its gRPC server; empty where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ def _engine(instance: Instance, rank: int, ports: list[int]) -> Service:
             }
         ),
     }
-    return Service(f"engine-{rank}", ENGINE_GROUP, (sys.executable, "-m", "twinspark_engine"), environment)
+    argv = (sys.executable, "-m", "twinspark_engine")
+    return Service(f"engine-{rank}", ENGINE_GROUP, argv, environment, f"{LOOPBACK}:{ports[rank]}")
 
 
 def _silence_limit() -> dict[str, str]:
