@@ -35,7 +35,7 @@ def build_checkpoint(settings: Settings) -> Checkpoint:
     return Checkpoint(
         vocabulary_size=VOCABULARY_SIZE,
         eos_token_ids=(EOS_TOKEN_ID,),
-        first_masked_id=None,
+        masked_token_ids=frozenset(),
         context_tokens=settings.context or 1024,
         checkpoint_hash=os.environ.get("HASH_CHECKPOINT", "same"),
         load=load,

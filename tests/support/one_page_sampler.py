@@ -31,9 +31,9 @@ def _exp(x: float) -> float:
     return torch.exp(torch.tensor([x], dtype=torch.float64)).item()
 
 
-def draw_token(row: list[float], params: SamplingParams, position: int, first_masked_id: int | None = None) -> int:
+def draw_token(row: list[float], params: SamplingParams, position: int, masked: frozenset[int] = frozenset()) -> int:
     """The drawn id: order by (logit descending, id ascending), top_k, nucleus, min_p, largest logit plus noise."""
-    allowed = range(len(row) if first_masked_id is None else first_masked_id)
+    allowed = [token_id for token_id in range(len(row)) if token_id not in masked]
     order = sorted(allowed, key=lambda token_id: (-row[token_id], token_id))
     if params.temperature <= 0:
         return order[0]

@@ -19,7 +19,7 @@ from twinspark_engine.model.model import Model
 from twinspark_engine.model.parameters import ModelWeights, MoeWeights
 from twinspark_engine.model.rows import Rows
 from twinspark_engine.model.state import ModelState
-from twinspark_engine.model.weights import eos_token_ids, first_masked_id, load_weights
+from twinspark_engine.model.weights import eos_token_ids, load_weights, masked_token_ids
 from twinspark_engine.ranks.transport import LocalTransport
 from twinspark_kernels.exl3 import Codebook, decode_tiles
 from twinspark_kernels.experts import Exl3Experts
@@ -115,7 +115,8 @@ def experts_of(weights: ModelWeights, layer: int) -> Exl3Experts:
 
 
 def test_special_ids_are_those_of_the_tokenizer(tiny_folder: Path) -> None:
-    assert first_masked_id(tiny_folder) == 1512
+    vocabulary_size = ModelConfig.from_folder(tiny_folder).vocab_size
+    assert masked_token_ids(tiny_folder, vocabulary_size) == {1484, *range(1512, vocabulary_size)}
     assert eos_token_ids(tiny_folder) == (1476, 1483, 1485)
 
 

@@ -18,7 +18,7 @@ from twinspark_kernels.row_class import RowClass
 
 VOCABULARY = 96
 CONTEXT = 512
-LIMITS = RunnerLimits(4, CONTEXT, 256, frozenset({7}), first_masked_id=90)
+LIMITS = RunnerLimits(4, CONTEXT, 256, frozenset({7}), masked_token_ids=frozenset(range(90, 1000)))
 GREEDY = SamplingParams(0, temperature=0)
 
 
@@ -84,7 +84,7 @@ def test_output_tokens_are_drawn_at_the_positions_from_the_prompts_length_on() -
     hidden = model.forward(Rows.segment(RowClass.PROMPT, torch.arange(70), 0, 0), state)[-1:]
     for position, token_id in enumerate(reply.token_ids, start=70):
         page = model.logits(hidden, RowClass.DECODE)[0].tolist()
-        assert draw_token(page, sampling, position, 90) == token_id
+        assert draw_token(page, sampling, position, LIMITS.masked_token_ids) == token_id
         hidden = model.forward(Rows.segment(RowClass.DECODE, torch.tensor([token_id]), 0, position), state)
 
 

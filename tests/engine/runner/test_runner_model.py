@@ -12,7 +12,7 @@ from support.thread_transport import run_ranks
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
 from twinspark_engine.model.state import ModelState
-from twinspark_engine.model.weights import first_masked_id, load_weights
+from twinspark_engine.model.weights import load_weights, masked_token_ids
 from twinspark_engine.ranks.transport import LocalTransport, Transport
 from twinspark_engine.request import Limits, Request, SamplingParams
 from twinspark_engine.runner.runner import Runner, RunnerLimits
@@ -28,7 +28,7 @@ def build_runner(folder: Path, transport: Transport) -> tuple[Runner[ModelState]
     config = ModelConfig.from_folder(folder)
     weights = load_weights(folder, config, transport.rank, transport.world_size, torch.float32)
     state = ModelState.allocate(config, transport.world_size, NUM_SLOTS, CONTEXT, torch.float32)
-    limits = RunnerLimits(NUM_SLOTS, CONTEXT, MAX_ROWS, frozenset({5}), first_masked_id(folder))
+    limits = RunnerLimits(NUM_SLOTS, CONTEXT, MAX_ROWS, frozenset({5}), masked_token_ids(folder, config.vocab_size))
     return Runner(Model(config, weights, transport), state, transport, limits), state
 
 

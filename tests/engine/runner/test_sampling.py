@@ -22,14 +22,14 @@ MAX_ROWS = 32
 
 
 def sample(
-    logits: Tensor, rows: list[DrawRow], world_size: int, first_masked_id: int | None = None
+    logits: Tensor, rows: list[DrawRow], world_size: int, masked: frozenset[int] = frozenset()
 ) -> list[DrawnToken]:
     """Tokens of all rows, which every rank must answer alike."""
     columns = logits.shape[1] // world_size
 
     def on_rank(transport: Transport) -> list[DrawnToken]:
         offset = transport.rank * columns
-        sampler = Sampler(transport, offset, first_masked_id, MAX_ROWS)
+        sampler = Sampler(transport, offset, masked, MAX_ROWS)
         return sampler.sample(logits[:, offset : offset + columns].contiguous(), rows)
 
     if world_size == 1:
@@ -39,13 +39,13 @@ def sample(
     return answers[0]
 
 
-def drawn_ids(logits: Tensor, rows: list[DrawRow], world_size: int, first_masked_id: int | None = None) -> list[int]:
-    return [token.token_id for token in sample(logits, rows, world_size, first_masked_id)]
+def drawn_ids(logits: Tensor, rows: list[DrawRow], world_size: int, masked: frozenset[int] = frozenset()) -> list[int]:
+    return [token.token_id for token in sample(logits, rows, world_size, masked)]
 
 
-def ids_on_one_page(logits: Tensor, rows: list[DrawRow], first_masked_id: int | None = None) -> list[int]:
+def ids_on_one_page(logits: Tensor, rows: list[DrawRow], masked: frozenset[int] = frozenset()) -> list[int]:
     pages = logits.double().tolist()
-    return [draw_token(page, row.params, row.position, first_masked_id) for page, row in zip(pages, rows, strict=True)]
+    return [draw_token(page, row.params, row.position, masked) for page, row in zip(pages, rows, strict=True)]
 
 
 @st.composite
@@ -86,12 +86,12 @@ def test_tokens_equal_the_draw_on_one_page(
 ) -> None:
     logits = coarse_logits(seed, len(all_params), width, step)
     rows = [DrawRow(params, 10 + place) for place, params in enumerate(all_params)]
-    first_masked_id = None if unmasked == 1 else max(1, int(width * unmasked))
+    masked = frozenset() if unmasked == 1 else frozenset({seed % width, *range(max(2, int(width * unmasked)), width)})
     with pytest.MonkeyPatch.context() as patch:
         # A small number of candidates sends nuclei past them into whole rows.
         patch.setattr(sampling, "NUCLEUS_CANDIDATES", candidates)
-        found = drawn_ids(logits, rows, world_size, first_masked_id)
-    assert found == ids_on_one_page(logits, rows, first_masked_id)
+        found = drawn_ids(logits, rows, world_size, masked)
+    assert found == ids_on_one_page(logits, rows, masked)
 
 
 @pytest.mark.parametrize("world_size", [1, 2])
@@ -183,7 +183,9 @@ def test_logprobs_describe_the_raw_distribution_of_the_whole_vocabulary(world_si
     params = SamplingParams(3, temperature=0.2, top_k=2, min_p=0.5)
     rows = [DrawRow(params, 40, num_top) for num_top in (0, 1, 5, 20)]
     # Masked ids are never drawn, yet they count and are reported.
-    for page, row, token in zip(logits.double().tolist(), rows, sample(logits, rows, world_size, 150), strict=True):
+    for page, row, token in zip(
+        logits.double().tolist(), rows, sample(logits, rows, world_size, frozenset(range(150, 300))), strict=True
+    ):
         assert token.token_id < 150
         assert token.logprobs is not None
         assert token.logprobs.logprob == pytest.approx(logprob(page, token.token_id), abs=1e-12)
@@ -223,7 +225,7 @@ def test_a_broken_row_is_refused_on_every_rank(bad: float, column: int) -> None:
 
     def on_rank(transport: Transport) -> str:
         offset = transport.rank * 10
-        sampler = Sampler(transport, offset, None, MAX_ROWS)
+        sampler = Sampler(transport, offset, frozenset(), MAX_ROWS)
         try:
             sampler.sample(logits[:, offset : offset + 10], [DrawRow(SamplingParams(0, temperature=0), 1)] * 2)
         except LogitsError as error:
@@ -234,6 +236,6 @@ def test_a_broken_row_is_refused_on_every_rank(bad: float, column: int) -> None:
 
 
 def test_more_rows_than_allocated_are_refused() -> None:
-    sampler = Sampler(LocalTransport(), 0, None, 2)
+    sampler = Sampler(LocalTransport(), 0, frozenset(), 2)
     with pytest.raises(ValueError, match="3 rows exceed the 2"):
         sampler.sample(torch.zeros(3, 4), [DrawRow(SamplingParams(0), 1)] * 3)

@@ -17,8 +17,8 @@ class Checkpoint:
 
     vocabulary_size: int
     eos_token_ids: tuple[int, ...]
-    first_masked_id: int | None
-    """Ids from here on have no token and are never drawn."""
+    masked_token_ids: frozenset[int]
+    """Never drawn."""
     context_tokens: int
     checkpoint_hash: str
     load: Callable[[Transport], LoadedRank]
@@ -30,7 +30,7 @@ def agreed_hashes(checkpoint: Checkpoint) -> dict[str, str]:
     return {
         "checkpoint": checkpoint.checkpoint_hash,
         "eos_token_ids": json.dumps(checkpoint.eos_token_ids),
-        "first_masked_id": json.dumps(checkpoint.first_masked_id),
+        "masked_token_ids": json.dumps(sorted(checkpoint.masked_token_ids)),
     }
 
 

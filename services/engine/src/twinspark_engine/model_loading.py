@@ -12,7 +12,7 @@ from twinspark_engine.memory import MemoryAccount, measure_memory
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
 from twinspark_engine.model.state import DsaState, ModelState
-from twinspark_engine.model.weights import checkpoint_hash, eos_token_ids, first_masked_id, load_weights
+from twinspark_engine.model.weights import checkpoint_hash, eos_token_ids, load_weights, masked_token_ids
 from twinspark_engine.ranks.group import LoadedRank
 from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.transport import Transport
@@ -41,12 +41,12 @@ def open_checkpoint(settings: Settings) -> Checkpoint:
         context_tokens=context_tokens,
         max_prompt_rows=max(settings.chunk_tokens_alone, settings.chunk_tokens_beside_decoders),
         eos_token_ids=frozenset(eos_token_ids(settings.model)),
-        first_masked_id=first_masked_id(settings.model),
+        masked_token_ids=masked_token_ids(settings.model, config.vocab_size),
     )
     return Checkpoint(
         vocabulary_size=config.vocab_size,
         eos_token_ids=tuple(sorted(limits.eos_token_ids)),
-        first_masked_id=limits.first_masked_id,
+        masked_token_ids=limits.masked_token_ids,
         context_tokens=context_tokens,
         checkpoint_hash=checkpoint_hash(settings.model),
         load=lambda transport: load_rank(settings, config, limits, transport),

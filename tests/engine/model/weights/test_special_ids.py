@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from twinspark_engine.model.checkpoint_error import CheckpointError
-from twinspark_engine.model.weights import eos_token_ids, first_masked_id
+from twinspark_engine.model.weights import eos_token_ids, masked_token_ids
 
 TOKENIZER = {
     "model": {"vocab": {"a": 0, "b": 1}},
@@ -47,16 +47,23 @@ def test_ids_that_are_no_ids_are_refused(tmp_path: Path, value: object) -> None:
 
 def test_rows_past_the_last_added_token_are_masked_with_a_template(tmp_path: Path) -> None:
     write(tmp_path, tokenizer=TOKENIZER)
-    assert first_masked_id(tmp_path) is None
+    assert masked_token_ids(tmp_path, 8) == frozenset()
     (tmp_path / "chat_template.jinja").write_text("x")
-    assert first_masked_id(tmp_path) == 5
+    assert masked_token_ids(tmp_path, 8) == {5, 6, 7}
 
 
 def test_template_inside_the_tokenizer_config_counts(tmp_path: Path) -> None:
     write(tmp_path, tokenizer=TOKENIZER, tokenizer_config={"chat_template": "x"})
-    assert first_masked_id(tmp_path) == 5
+    assert masked_token_ids(tmp_path, 8) == {5, 6, 7}
 
 
 def test_without_tokenizer_nothing_is_masked(tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text("x")
-    assert first_masked_id(tmp_path) is None
+    assert masked_token_ids(tmp_path, 8) == frozenset()
+
+
+def test_the_assistant_marker_is_masked_by_its_text(tmp_path: Path) -> None:
+    added = [{"id": 2, "content": "<|user|>"}, {"id": 3, "content": "<|assistant|>"}]
+    write(tmp_path, tokenizer={**TOKENIZER, "added_tokens": added})
+    (tmp_path / "chat_template.jinja").write_text("x")
+    assert masked_token_ids(tmp_path, 5) == {3, 4}

@@ -63,8 +63,8 @@ class RunnerLimits:
     max_prompt_rows: int
     """Prompt rows of one forward at most."""
     eos_token_ids: frozenset[int]
-    first_masked_id: int | None
-    """Ids from here on are never drawn; None: every id may be."""
+    masked_token_ids: frozenset[int] = frozenset()
+    """Never drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Runner(Generic[State]):
         self._prompt_rows = RowBuffers(RowClass.PROMPT, prompt_row_counts(limits.max_prompt_rows))
         self._decode_rows = RowBuffers(RowClass.DECODE, decode_row_counts(limits.num_slots))
         # A slot draws at most once a step: from its last prompt row or from its decode row.
-        self._sampler = Sampler(transport, model.vocab_offset, limits.first_masked_id, limits.num_slots)
+        self._sampler = Sampler(transport, model.vocab_offset, limits.masked_token_ids, limits.num_slots)
         self._scorer = PromptScorer(transport, model.vocab_offset, lambda rows: model.logits(rows, RowClass.PROMPT))
 
     @torch.inference_mode()

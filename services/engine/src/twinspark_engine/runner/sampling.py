@@ -34,11 +34,15 @@ class LogitsError(ArithmeticError):
 class Sampler:
     """Called by the runner once a step, on every rank alike."""
 
-    def __init__(self, transport: Transport, vocab_offset: int, first_masked_id: int | None, max_rows: int) -> None:
-        """Ids from first_masked_id on are never drawn; None: all ids may be. Log probabilities cover them all."""
+    def __init__(
+        self, transport: Transport, vocab_offset: int, masked_token_ids: frozenset[int], max_rows: int
+    ) -> None:
+        """masked_token_ids, of the whole vocabulary, are never drawn. Log probabilities cover them all the same."""
         self._exchange = VocabularyExchange(transport, vocab_offset)
         self._offset = vocab_offset
-        self._first_masked_id = first_masked_id
+        self._masked_columns = torch.tensor(
+            sorted(i - vocab_offset for i in masked_token_ids if i >= vocab_offset), dtype=torch.int64
+        )
         self._buffers = DrawBuffers(max_rows)
 
     def sample(self, raw_logits: Tensor, rows: Sequence[DrawRow]) -> list[DrawnToken]:
@@ -72,13 +76,10 @@ class Sampler:
 
     def _mask(self, raw_logits: Tensor) -> Tensor:
         """The logits with -inf for ids that are never drawn."""
-        columns = raw_logits.shape[1]
-        first = columns if self._first_masked_id is None else max(self._first_masked_id - self._offset, 0)
-        if first >= columns:
+        columns = self._masked_columns[self._masked_columns < raw_logits.shape[1]]
+        if not columns.numel():
             return raw_logits
-        logits = raw_logits.clone()
-        logits[:, first:] = -torch.inf
-        return logits
+        return raw_logits.index_fill(1, columns, -torch.inf)
 
     def _draw_from_all(self, logits: Tensor, largest: Tensor, tensors: DrawTensors) -> tuple[Tensor, Tensor]:
         """Ids [n] and logits [n] where only min_p cuts: each rank draws from its own columns, the best draw wins."""

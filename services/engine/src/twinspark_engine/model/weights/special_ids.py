@@ -1,10 +1,13 @@
-"""Token ids that a checkpoint folder declares: where output ends, and from where on no token exists."""
+"""Token ids that a checkpoint folder declares: those that end output, and those that are never drawn."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from twinspark_engine.model.checkpoint_error import CheckpointError, CheckpointReason
 from twinspark_engine.model.config_fields import read_json
+
+ASSISTANT_MARKER = "<|assistant|>"
+"""Looked up by its text, as every special id is."""
 
 
 def eos_token_ids(folder: Path) -> tuple[int, ...]:
@@ -21,20 +24,23 @@ def eos_token_ids(folder: Path) -> tuple[int, ...]:
     return ()
 
 
-def first_masked_id(folder: Path) -> int | None:
-    """The id from which on no token is ever drawn: past the tokenizer's last, if it has a chat template; else None.
+def masked_token_ids(folder: Path, vocabulary_size: int) -> frozenset[int]:
+    """Ids that are never drawn; none unless the tokenizer has a chat template.
 
-    Such ids are padding rows of the embedding: they have no bytes.
+    Ids past the tokenizer's last are padding rows of the embedding: they have no bytes. The assistant's own marker is
+    sometimes sampled where a call or an end is due, and a reply that goes on past it invents a turn.
     """
     if not (folder / "tokenizer.json").exists() or not _has_chat_template(folder):
-        return None
+        return frozenset()
     tokenizer = read_json(folder / "tokenizer.json")
     added, model = tokenizer.get("added_tokens"), tokenizer.get("model")
-    ids = [token["id"] for token in added] if isinstance(added, list) else []
+    tokens = {token["id"]: token["content"] for token in added} if isinstance(added, list) else {}
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
-    if isinstance(vocabulary, dict):
-        ids.extend(vocabulary.values())
-    return max(ids) + 1 if ids else None
+    ids = [*tokens, *(vocabulary.values() if isinstance(vocabulary, dict) else ())]
+    if not ids:
+        return frozenset()
+    markers = (token_id for token_id, content in tokens.items() if content == ASSISTANT_MARKER)
+    return frozenset(range(max(ids) + 1, vocabulary_size)).union(markers)
 
 
 def _eos_sources(folder: Path) -> Iterator[tuple[str, dict[str, object]]]:
