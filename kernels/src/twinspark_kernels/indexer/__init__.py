@@ -1,7 +1,15 @@
 """The indexer of the sparse attention: scores complete pools for each row and selects the best.
 
-Row invariance: scores come from products in fixed row tiles and fixed chunks of pools counted from pool 0, so they
-depend on the row and its slot's pools alone; ties go to the lower pool. CPU tensors run the reference.
+CPU tensors run the reference. CONTRACT.md, where it differs from the common answers:
+1. Inputs: packed segments (`segments.py`), whose positions are checked. Pools past a slot's last complete one may hold
+   anything, NaN too; a NaN score is no candidate.
+2. Outputs: rows of slot -1 select nothing, -1 in every place.
+3. Arithmetic: fp32 products and sum over heads, 1e-5 of float64; the selection is exact for these scores.
+4. Row invariance: products in fixed row tiles and fixed chunks of 512 pools counted from pool 0, so scores depend on
+   the row and its slot's pools alone; ties go to the lower pool.
+6. Side effects: none. Workspace: a few blocks of at most 16 MB, or of one row where that is more.
+7. Graph capture: the reference reads slots, positions and the places of the selected pools on the host.
+8. Limits: a position's complete pools lie inside P; one segment a slot and forward.
 """
 
 import torch

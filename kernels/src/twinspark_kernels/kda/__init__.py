@@ -1,9 +1,18 @@
 """Kimi Delta Attention: a gated delta rule over a state of [K, V] a head, in two forms for two classes of rows.
 
 `kda_chunk` computes prompt rows in absolute cells of 64 tokens, `kda_recurrent` decode rows one after the other. Both
-normalise q and k, bound the gate and squash beta inside, and update the state in place. Row invariance: a cell's and a
-window row's bits depend on its own rows, those before it and the state alone (README.md). CPU tensors run the
-reference.
+normalise q and k, bound the gate and squash beta inside. CPU tensors run the reference. CONTRACT.md, where it differs
+from the common answers:
+1. Inputs: packed segments (`segments.py`), whose positions are checked; the state is fp32.
+2. Outputs: rows of slot -1 are zeros.
+3. Arithmetic: fp32, beta rounded to bf16 where q is bf16 (README.md); 3e-6 of the recurrence in float64.
+4. Row invariance: a cell's and a window row's bits depend on its own rows, those before it and the state alone.
+6. Side effects: `state` of each slot that has rows moves on to its last row, in place, when all is computed; no other
+   slot is touched. Workspace: the chunk form keeps some twenty fp32 copies of q, counted in whole cells, and three
+   64 x 64 matrices a cell and head; the recurrent form two copies of the states that it moves.
+7. Graph capture: the reference reads slots and positions on the host, and takes as many steps as the longest segment
+   has cells or rows.
+8. Limits: lower_bound in [-10, 0); K * V a multiple of 16; one segment a slot and forward.
 """
 
 import torch

@@ -1,8 +1,16 @@
 """Latent attention in absorbed form: one latent row is key and value of all heads; dense or over selected pools.
 
-Row invariance: dense or sparse is decided by a row's position; keys are walked in chunks of 512, counted from position
-0 or from the start of the row's list, with products in fixed tiles, and merged in order. A row never sees how many keys
-other rows need. CPU tensors run the reference.
+CPU tensors run the reference. CONTRACT.md, where it differs from the common answers:
+1. Inputs: packed segments (`segments.py`), whose positions are checked; latents are contiguous, and finite wherever a
+   row attends; what lies behind a slot's newest row may be anything.
+2. Outputs: rows of slot -1 are zeros.
+3. Arithmetic: fp32, a running maximum over chunks of 512 keys; 1e-5 of float64.
+4. Row invariance: dense or sparse is decided by a row's position; chunks are counted from position 0 or from the start
+   of the row's list, with products in fixed tiles, and merged in order. A row never sees how many keys other rows need.
+6. Side effects: none. Workspace: dense, [8,192, 512 + 4 L] fp32 for that many (row, head) pairs and a chunk of keys;
+   sparse, two copies of the listed keys of 8 rows.
+7. Graph capture: the reference reads slots and positions on the host: they decide the walks.
+8. Limits: index_topk a multiple of the pool; slot * C + position is an int64; one segment a slot and forward.
 """
 
 import torch

@@ -1,8 +1,17 @@
 """Pool keys of the sparse-attention indexer: one weighted mean of the keys of each `kpool` consecutive tokens.
 
 Pools are counted from position 0. A pool is written by the rows that complete it; members from earlier forwards come
-from a ring of the newest raw keys and gates. Row invariance: a pool's bits depend on its members alone, whichever
-forwards computed them. CPU tensors run the reference.
+from a ring of the newest raw keys and gates. CPU tensors run the reference. CONTRACT.md, where it differs from the
+common answers:
+1. Inputs: packed segments (`segments.py`), whose positions are checked; all but ape in one dtype.
+2. Outputs: none is returned. Written are the pools that these rows complete and one ring place a row (of a segment
+   longer than the ring, the newest R rows); an incomplete pool is not touched.
+3. Arithmetic: fp32; weights rounded to the dtype of the keys, members added in order, rounded once; 1e-6 of float64.
+4. Row invariance: a pool's bits depend on its members alone, whichever forwards computed them.
+6. Side effects: `pools`, `ring_keys` and `ring_gates` change in place, the rings last; rows of slot -1 write the last
+   ring row, the trash row. Workspace: about six fp32 copies of the members of the completed pools.
+7. Graph capture: the reference reads slots and positions on the host.
+8. Limits: windows written anew have at most 16 rows; the ring bounds kpool; one segment a slot and forward.
 """
 
 import torch

@@ -1,8 +1,15 @@
 """Short causal convolution of a KDA layer's q, k and v channels: 4 taps a channel, then SiLU.
 
-Row invariance: only elementwise arithmetic, so a row's bits depend on its four inputs and the weight alone, in any
-chunking and in any window. State: the 3 newest rows before the convolution, updated in place. CPU tensors run the
-reference.
+CPU tensors run the reference. CONTRACT.md, where it differs from the common answers:
+1. Inputs: packed segments (`segments.py`), whose positions are checked; x and state have one dtype.
+2. Outputs: rows of slot -1 are zeros.
+3. Arithmetic: fp32, taps multiplied and added one after the other, oldest first, never fused; 1e-6 of float64.
+4. Row invariance: only elementwise arithmetic, so a row's bits depend on its four inputs and the weight alone, in any
+   chunking and in any window.
+6. Side effects: `state` of each slot that has rows becomes its 3 newest rows, in place; no other slot is touched.
+   Workspace: about four fp32 copies of x.
+7. Graph capture: the reference reads slots and positions on the host.
+8. Limits: one segment a slot and forward.
 """
 
 from torch import Tensor
