@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from typing import Any
 
@@ -9,6 +10,8 @@ from starlette.requests import Request
 
 from twinspark_gateway.errors import ApiError
 
+# More is larger than any float.
+_MOST_DIGITS = 1000
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -17,7 +20,7 @@ async def read_json_object(request: Request, max_bytes: int, timeout_seconds: fl
     """Give the request's JSON object. Raises a 400, 408 or 413."""
     body = await _read_body(request, max_bytes, timeout_seconds)
     try:
-        value: Any = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        value = _parse(body.decode("utf-8"))
     except UnicodeDecodeError:
         raise ApiError(400, "The request body is not JSON: it is not UTF-8.") from None
     except RecursionError:
@@ -47,6 +50,23 @@ async def _read_body(request: Request, max_bytes: int, timeout_seconds: float) -
     except TimeoutError:
         raise ApiError(408, "The request body did not arrive in time.") from None
     return bytes(body)
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # Python's limit of digits, or a constant. Only now: a hook for integers is slow for a prompt of token ids.
+        return json.loads(text, parse_constant=_refuse_constant, parse_int=_read_digits)
+
+
+def _read_digits(text: str) -> int | float:
+    """Integers with too many digits become infinite, as floats do in json: their field is refused, if it is read."""
+    if len(text) > _MOST_DIGITS:
+        return -math.inf if text.startswith("-") else math.inf
+    return int(text)
 
 
 def _too_large(max_bytes: int) -> ApiError:
