@@ -34,6 +34,12 @@ def test_every_status_has_its_http_error(code: grpc.StatusCode) -> None:
     assert set(error.body()["error"]) == {"message", "type", "param", "code"}
 
 
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED])
+def test_clients_are_told_to_retry_only_where_a_retry_can_succeed(code: grpc.StatusCode) -> None:
+    assert dict(from_status(code, "x", retryable=True).headers) == {"Retry-After": "1"}
+    assert dict(from_status(code, "x", retryable=False).headers) == {"x-should-retry": "false"}
+
+
 def test_a_context_overflow_of_the_engine_has_the_code_that_clients_know() -> None:
     assert from_status(grpc.StatusCode.OUT_OF_RANGE, "x").code == "context_length_exceeded"
 

@@ -13,7 +13,10 @@ INVALID_REQUEST = "invalid_request_error"
 SERVER_ERROR = "server_error"
 # The client closes the connection before the reply is complete; used in the log and in metrics only.
 CLIENT_GONE = 499
+# A retry cannot succeed; without it, clients retry every 5xx.
 NO_RETRY = {"x-should-retry": "false"}
+# Seconds. A group of ranks that lost one needs a few to form again, and clients wait longer from try to try.
+RETRY = {"Retry-After": "1"}
 
 
 @dataclass
@@ -77,8 +80,8 @@ def missing_key() -> ApiError:
 
 
 def engine_unavailable(why: str) -> ApiError:
-    """Build the 503 for an engine that takes no requests; a client that retries at once only adds load."""
-    return ApiError(503, f"The engine takes no requests now: {why}.", type=SERVER_ERROR, headers=dict(NO_RETRY))
+    """Build the 503 for an engine that takes no requests: it starts, stops, forms its group, or is not reached."""
+    return ApiError(503, f"The engine takes no requests now: {why}.", type=SERVER_ERROR, headers=dict(RETRY))
 
 
 def internal_failure() -> ApiError:
@@ -86,8 +89,14 @@ def internal_failure() -> ApiError:
     return ApiError(500, "The server failed to process the request.", type=SERVER_ERROR)
 
 
-def from_status(code: grpc.StatusCode, details: str | None, param: str | None = None) -> ApiError:
-    """Map a gRPC status of the engine to an HTTP error. Details are passed on only where they describe the request."""
+def from_status(
+    code: grpc.StatusCode, details: str | None, param: str | None = None, *, retryable: bool = False
+) -> ApiError:
+    """Map a gRPC status of the engine to an HTTP error. Details are passed on only where they describe the request.
+
+    retryable: whether the engine's reason says that the same call may succeed later.
+    """
+    headers = dict(RETRY if retryable else NO_RETRY)
     text = details or "The request was refused by the engine."
     match code:
         case grpc.StatusCode.INVALID_ARGUMENT | grpc.StatusCode.FAILED_PRECONDITION:
@@ -101,11 +110,11 @@ def from_status(code: grpc.StatusCode, details: str | None, param: str | None = 
         case grpc.StatusCode.NOT_FOUND:
             return ApiError(404, text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return ApiError(503, "The server's queue is full.", type=SERVER_ERROR, headers={"Retry-After": "1"})
+            return ApiError(503, "The server's queue is full.", type=SERVER_ERROR, headers=dict(RETRY))
         case grpc.StatusCode.UNAVAILABLE:
-            return ApiError(503, "The engine is not available.", type=SERVER_ERROR, headers=dict(NO_RETRY))
+            return ApiError(503, "The engine is not available.", type=SERVER_ERROR, headers=headers)
         case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return ApiError(504, "The engine did not answer in time.", type=SERVER_ERROR, headers=dict(NO_RETRY))
+            return ApiError(504, "The engine did not answer in time.", type=SERVER_ERROR, headers=headers)
         case grpc.StatusCode.CANCELLED:
             return ApiError(CLIENT_GONE, "The request was cancelled.")
         case _:

@@ -71,4 +71,5 @@ def _refusal(error: grpc.aio.AioRpcError) -> ApiError:
     status = read_status(error)
     # The engine names fields by their path in its own messages; the last part is the API's name.
     field = status.metadata.get("field")
-    return from_status(status.code, status.message, field.rpartition(".")[2] if field else None)
+    param = field.rpartition(".")[2] if field else None
+    return from_status(status.code, status.message, param, retryable=status.retryable)
