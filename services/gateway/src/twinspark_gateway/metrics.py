@@ -23,7 +23,12 @@ _GAUGES = (
 _COUNTERS = (
     ("engine_requests_total", "requests_total", "Requests that the engine accepted.", None),
     ("engine_failed_requests_total", "requests_failed_total", "Requests that ended with an error status.", None),
-    ("engine_cancelled_requests_total", "requests_cancelled_total", "Requests that their caller cancelled.", None),
+    (
+        "engine_cancelled_requests_total",
+        "requests_cancelled_total",
+        "Requests whose call was cancelled: clients that left, and stop strings that ended a reply.",
+        None,
+    ),
     ("engine_prompt_tokens_total", "prompt_tokens_total", "Prompt tokens.", "prompt_tokens_total"),
     ("engine_cached_tokens_total", "cached_tokens_total", "Prompt tokens from stored prefixes.", None),
     ("engine_output_tokens_total", "output_tokens_total", "Output tokens.", "generation_tokens_total"),
