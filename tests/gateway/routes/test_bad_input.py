@@ -16,7 +16,6 @@ BODIES: list[tuple[bytes, int, str]] = [
     (b'{"messages": -Infinity}', 400, "Infinity"),
     (b"\xff\xfe", 400, "UTF-8"),
     (b'{"a":' * 100_000, 400, "nested"),
-    (b'{"a": ' + b"1" * 5000 + b"}", 400, "not JSON"),
     (b"[]", 400, "object"),
     (b'"x"', 400, "object"),
     (b"1", 400, "object"),
@@ -41,6 +40,18 @@ FIELDS: list[tuple[str, Any]] = [
     ("temperature", True),
     ("temperature", "1"),
     ("temperature", 10**400),
+    ("temperature", -(10**4000)),
+    ("top_k", 1e308),
+    ("seed", 10**30),
+    ("n", 1e308),
+    ("max_tokens", 1e308),
+    ("max_tokens", 10**400),
+    ("max_tokens", 2**64),
+    ("stop_token_ids", [10**400]),
+    ("stop_token_ids", False),
+    ("stop", False),
+    ("stop", 0),
+    ("stop", {}),
     ("top_p", 0),
     ("top_p", 1.1),
     ("top_p", []),
@@ -81,21 +92,40 @@ FIELDS: list[tuple[str, Any]] = [
     ("frequency_penalty", -1),
     ("frequency_penalty", False),
     ("repetition_penalty", 1.1),
+    ("presence_penalty", "x"),
+    ("presence_penalty", "0"),
+    ("presence_penalty", []),
+    ("frequency_penalty", ""),
+    ("repetition_penalty", True),
     ("logit_bias", {"1": 5}),
+    ("logit_bias", []),
+    ("logit_bias", ""),
+    ("logit_bias", 0),
+    ("logit_bias", False),
     ("min_tokens", 2),
+    ("min_tokens", False),
+    ("min_tokens", []),
+    ("min_tokens", ""),
     ("response_format", {"type": "json_object"}),
     ("response_format", {"type": "json_schema", "json_schema": {}}),
     ("response_format", "text"),
+    ("response_format", 1),
+    ("response_format", []),
+    ("response_format", ""),
+    ("response_format", False),
     ("guided_json", {}),
     ("guided_regex", ""),
     ("guided_choice", []),
     ("guided_grammar", "x"),
     ("structured_outputs", {"json": {}}),
+    ("structured_outputs", []),
     ("draft", True),
     ("draft", "mtp"),
     ("draft", 0),
     ("priority", "background"),
     ("priority", 1),
+    ("priority", False),
+    ("priority", []),
 ]
 CHAT_FIELDS: list[tuple[str, Any]] = [
     ("messages", None),
@@ -128,6 +158,20 @@ CHAT_FIELDS: list[tuple[str, Any]] = [
     ("logprobs", 1),
     ("top_logprobs", 2),
     ("tools", [{"type": "function", "function": {"name": "f"}}]),
+    ("tools", 1),
+    ("tools", {}),
+    ("tools", ""),
+    ("tools", False),
+    ("functions", {}),
+    ("function_call", ""),
+    ("tool_choice", ""),
+    ("tool_choice", False),
+    ("parallel_tool_calls", 0),
+    ("parallel_tool_calls", []),
+    ("modalities", ""),
+    ("modalities", {}),
+    ("audio", []),
+    ("thinking_budget", False),
     ("tool_choice", "required"),
     ("tool_choice", {"type": "function", "function": {"name": "f"}}),
     ("parallel_tool_calls", 1),
@@ -139,8 +183,6 @@ CHAT_FIELDS: list[tuple[str, Any]] = [
     ("reasoning_effort", 3),
     ("chat_template_kwargs", "x"),
     ("chat_template_kwargs", []),
-    ("chat_template_kwargs", {"messages": []}),
-    ("chat_template_kwargs", {"chat_template": "x"}),
     ("thinking", "on"),
     ("thinking", 5),
     ("thinking", []),
@@ -182,6 +224,8 @@ COMPLETION_FIELDS: list[tuple[str, Any]] = [
     ("logprobs", True),
     ("echo", 1),
     ("suffix", "end"),
+    ("suffix", []),
+    ("suffix", False),
     ("best_of", 2),
     ("best_of", 0),
     ("add_special_tokens", "x"),
@@ -211,6 +255,65 @@ async def test_completions_refuse_what_they_cannot_honour_and_name_the_field(gat
     for i, (param, value) in enumerate([*FIELDS, *COMPLETION_FIELDS]):
         streamed = {} if param == "stream_options" else {"stream": i % 2 == 0}
         await check(gateway, COMPLETIONS, {"prompt": "hello"} | streamed | {param: value}, param)
+
+
+NESTED: list[tuple[str, dict[str, Any]]] = [
+    ("stream_options.include_usage", {"stream": True, "stream_options": {"include_usage": 1}}),
+    ("stream_options.continuous_usage_stats", {"stream": True, "stream_options": {"continuous_usage_stats": "x"}}),
+    ("chat_template_kwargs.enable_thinking", {"chat_template_kwargs": {"enable_thinking": 0}}),
+    ("chat_template_kwargs.reasoning_effort", {"chat_template_kwargs": {"reasoning_effort": "huge"}}),
+    ("chat_template_kwargs.reasoning_effort", {"chat_template_kwargs": {"reasoning_effort": 3}}),
+    ("chat_template_kwargs.messages", {"chat_template_kwargs": {"messages": []}}),
+    ("chat_template_kwargs.chat_template", {"chat_template_kwargs": {"chat_template": "x"}}),
+    ("thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 5}}),
+]
+
+
+async def test_a_field_inside_another_is_named_by_its_path(gateway: Any) -> None:
+    for param, fields in NESTED:
+        response = await gateway.post(CHAT, {"messages": MESSAGES} | fields)
+        error = response.json()["error"]
+        assert (response.status_code, error["param"]) == (400, param), error
+        assert param.rpartition(".")[2] in error["message"]
+    assert gateway.engine.requests == []
+
+
+SHOWN: list[tuple[str, str, str]] = [
+    ("temperature", "true", "(got true)."),
+    ("messages", "[{}]", "(got null)."),
+    (
+        "messages",
+        '[{"role": "user", "content": {"a": [null, false, "\u00e9"]}}]',
+        '(got {"a": [null, false, "\u00e9"]}).',
+    ),
+    ("stop", '{"a": "b"}', '(got {"a": "b"}).'),
+    ("top_k", '"' + "x" * 70_000 + '"', '(got "' + "x" * 59 + "...)."),
+    ("stop_token_ids", "[" * 900 + "]" * 900, "(got " + "[" * 60 + "...)."),
+    ("logit_bias", "[" + "1, " * 5000 + "1]", "(got [" + "1, " * 19 + "1,...)."),
+    ("max_tokens", "1e308", "(got 1e+308)."),
+    ("max_tokens", "1e400", "(got a number that is too large)."),
+    ("max_tokens", "9" * 5000, "(got a number that is too large)."),
+    ("max_tokens", "9" * 400, "(got " + "9" * 60 + "...)."),
+    ("temperature", "-" + "9" * 5000, "(got a number that is too large)."),
+    ("seed", "9" * 5000, "(got a number that is too large)."),
+]
+
+
+@pytest.mark.parametrize(("param", "value", "words"), SHOWN, ids=[f"{p}-{v[:12]}" for p, v, _ in SHOWN])
+async def test_a_refused_value_is_shown_as_json_and_shortened(gateway: Any, param: str, value: str, words: str) -> None:
+    messages = "" if param == "messages" else '"messages": [{"role": "user", "content": "a"}], '
+    response = await gateway.client.post(CHAT, content=f'{{{messages}"{param}": {value}}}'.encode())
+    error = response.json()["error"]
+    assert (response.status_code, error["param"]) == (400, param), error
+    assert error["message"].endswith(words), error["message"]
+    assert len(error["message"]) < 200
+
+
+async def test_a_huge_number_in_a_field_that_nobody_reads_is_ignored(gateway: Any) -> None:
+    body = b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": 1, "a_field_of_next_month": %s}' % (
+        b"1" * 5000
+    )
+    assert (await gateway.client.post(CHAT, content=body)).status_code == 200
 
 
 async def test_a_thinking_budget_is_refused_by_its_own_name(gateway: Any) -> None:

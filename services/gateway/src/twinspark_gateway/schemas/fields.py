@@ -1,8 +1,10 @@
 """Reads the fields of a request body with the number rules of the API. null always means "not given".
 
-Integers may come as integral floats or strings (20.0, "20"); booleans are never numbers; NaN and infinities never are.
+Integers of 64 bits may come as integral floats or strings (20.0, "20"); booleans are never numbers; NaN and infinities
+never are. (The body's reader makes numbers that are too large infinite.)
 """
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -11,13 +13,21 @@ from typing import Any
 from twinspark_gateway.errors import ApiError, invalid
 
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
-_SHOWN_CHARACTERS = 80
+_LEAST_INTEGER, _LARGEST_INTEGER = -(1 << 63), (1 << 64) - 1
+_SHOWN_CHARACTERS = 60
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def show(value: Any) -> str:
-    """Describe a refused value, shortened."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    """Describe a refused value as JSON, shortened; only what is shown is encoded, however large the value is."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a number that is too large"
+    text = ""
+    for part in _ENCODER.iterencode(value[: _SHOWN_CHARACTERS + 1] if isinstance(value, str) else value):
+        text += part[: _SHOWN_CHARACTERS + 1]
+        if len(text) > _SHOWN_CHARACTERS:
+            return f"{text[:_SHOWN_CHARACTERS]}..."
+    return text
 
 
 def read_integer(value: Any) -> int | None:
@@ -39,10 +49,19 @@ def refuse(name: str, value: Any, expected: str) -> ApiError:
 
 
 class Fields:
-    """The body of one request. Every reader raises a 400 that names the field."""
+    """An object of one request: its body, or one inside it. Every reader raises a 400 that names the field."""
 
-    def __init__(self, body: Mapping[str, Any]) -> None:
+    def __init__(self, body: Mapping[str, Any], path: str = "") -> None:
         self._body = body
+        self._prefix = f"{path}." if path else ""
+
+    def path(self, name: str) -> str:
+        """Give the name that refusals call a field by: stream_options.include_usage."""
+        return self._prefix + name
+
+    def inner(self, name: str) -> "Fields":
+        """Read an object; an empty one if it is not given."""
+        return Fields(self.mapping(name), self.path(name))
 
     def get(self, name: str) -> Any:
         """Give the raw value; None if it is missing or null."""
@@ -54,14 +73,14 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise refuse(name, value, "a boolean")
+            raise refuse(self.path(name), value, "a boolean")
         return value
 
     def text(self, name: str) -> str | None:
         """Read a string."""
         value = self._body.get(name)
         if value is not None and not isinstance(value, str):
-            raise refuse(name, value, "a string")
+            raise refuse(self.path(name), value, "a string")
         return value
 
     def integer(self, name: str, low: int | None = None, high: int | None = None) -> int | None:
@@ -71,9 +90,11 @@ class Fields:
             return None
         number = read_integer(value)
         if number is None:
-            raise refuse(name, value, "an integer")
+            raise refuse(self.path(name), value, "an integer")
+        if not _LEAST_INTEGER <= number <= _LARGEST_INTEGER:
+            raise refuse(self.path(name), value, "an integer of at most 64 bits")
         if (low is not None and number < low) or (high is not None and number > high):
-            raise refuse(name, value, _range_text("an integer", low, high))
+            raise refuse(self.path(name), value, _range_text("an integer", low, high))
         return number
 
     def number(self, name: str, low: float, high: float | None = None, *, above_low: bool = False) -> float | None:
@@ -82,16 +103,18 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise refuse(name, value, "a number")
+            raise refuse(self.path(name), value, "a number")
         try:
             number = float(value)
         except OverflowError:
-            raise refuse(name, value, "a finite number") from None
+            raise refuse(self.path(name), value, "a finite number") from None
         if not math.isfinite(number):
-            raise refuse(name, value, "a finite number")
+            raise refuse(self.path(name), value, "a finite number")
         if number < low or (above_low and number == low) or (high is not None and number > high):
             bound = f"above {low:g}" if above_low else f"at least {low:g}"
-            raise refuse(name, value, f"a number {bound}" + (f" and at most {high:g}" if high is not None else ""))
+            raise refuse(
+                self.path(name), value, f"a number {bound}" + (f" and at most {high:g}" if high is not None else "")
+            )
         return number
 
     def mapping(self, name: str) -> Mapping[str, Any]:
@@ -100,7 +123,7 @@ class Fields:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise refuse(name, value, "an object")
+            raise refuse(self.path(name), value, "an object")
         return value
 
     def token_ids(self, name: str, vocabulary_size: int) -> tuple[int, ...]:
@@ -109,8 +132,8 @@ class Fields:
         if value is None:
             return ()
         if not isinstance(value, list):
-            raise refuse(name, value, "a list of token ids")
-        return check_token_ids(name, value, vocabulary_size)
+            raise refuse(self.path(name), value, "a list of token ids")
+        return check_token_ids(self.path(name), value, vocabulary_size)
 
 
 def check_token_ids(name: str, values: list[Any], vocabulary_size: int | None) -> tuple[int, ...]:

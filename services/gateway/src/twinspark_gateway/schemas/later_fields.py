@@ -1,70 +1,94 @@
 """Fields of the API that this server does not serve: a value that asks for nothing passes, any other is a 400."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from twinspark_gateway.errors import not_served_yet
 from twinspark_gateway.schemas.fields import read_integer, refuse
 
-Neutral = Callable[[Any], bool]
+Test = Callable[[Any], bool]
 
 
-def _one_of(*values: Any) -> Neutral:
-    # `is` for booleans: 0 == False in Python, but not in JSON.
-    return lambda value: any(type(value) is type(neutral) and value == neutral for neutral in values)
+@dataclass(frozen=True, slots=True)
+class LaterField:
+    """A field that is not served: what its values must be, and which of them ask for nothing."""
+
+    expected: str
+    fits: Test
+    is_neutral: Test
 
 
-def _number(neutral: float) -> Neutral:
-    return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and value == neutral
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _integer(neutral: int) -> Neutral:
-    return lambda value: read_integer(value) == neutral
+def _of_type(expected: str, kind: type) -> Callable[..., LaterField]:
+    """Give a maker of fields of one JSON type; `type` itself, as 0 == False in Python, but not in JSON."""
+
+    def make(*neutral: Any) -> LaterField:
+        return LaterField(expected, lambda value: type(value) is kind, lambda value: value in neutral)
+
+    return make
 
 
-def _is_text_format(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("type") == "text"
+_BOOLEAN, _TEXT = _of_type("a boolean", bool), _of_type("a string", str)
+_LIST, _OBJECT = _of_type("a list", list), _of_type("an object", dict)
+_COUNT = LaterField("an integer", lambda value: read_integer(value) is not None, lambda value: read_integer(value) == 0)
+_CHOICE = LaterField(
+    "a string or an object", lambda value: isinstance(value, str | dict), lambda value: value in ("none", "auto")
+)
 
 
-SAMPLING: Mapping[str, Neutral] = {
+def _number(neutral: float) -> LaterField:
+    return LaterField("a number", _is_number, lambda value: value == neutral)
+
+
+SAMPLING: Mapping[str, LaterField] = {
     "presence_penalty": _number(0),
     "frequency_penalty": _number(0),
     "repetition_penalty": _number(1),
-    "logit_bias": _one_of({}, []),
-    "min_tokens": _integer(0),
-    "structured_outputs": _one_of(),
-    "guided_json": _one_of(),
-    "guided_regex": _one_of(),
-    "guided_choice": _one_of(),
-    "guided_grammar": _one_of(),
-    "response_format": _is_text_format,
-    "draft": _one_of(False),
-    "priority": lambda value: _integer(0)(value) or _one_of("foreground")(value),
+    "logit_bias": _OBJECT({}),
+    "min_tokens": _COUNT,
+    "structured_outputs": _OBJECT(),
+    "guided_json": LaterField("a schema", lambda _value: True, lambda _value: False),
+    "guided_regex": _TEXT(),
+    "guided_choice": _LIST(),
+    "guided_grammar": _TEXT(),
+    "response_format": LaterField(
+        "an object", lambda value: isinstance(value, dict), lambda value: value.get("type") == "text"
+    ),
+    "draft": LaterField("false", lambda _value: True, lambda value: value is False),
+    "priority": LaterField(
+        "an integer or a string",
+        lambda value: isinstance(value, str) or read_integer(value) is not None,
+        lambda value: value == "foreground" or read_integer(value) == 0,
+    ),
 }
-CHAT: Mapping[str, Neutral] = {
+CHAT: Mapping[str, LaterField] = {
     **SAMPLING,
-    "tools": _one_of([]),
-    "tool_choice": _one_of("none", "auto"),
-    "functions": _one_of([]),
-    "function_call": _one_of("none", "auto"),
-    "modalities": _one_of([], ["text"]),
-    "audio": _one_of(),
-    "thinking_budget": _integer(0),
-    "reasoning_budget": _integer(0),
-    "thinking_token_budget": _integer(0),
+    "tools": _LIST([]),
+    "tool_choice": _CHOICE,
+    "functions": _LIST([]),
+    "function_call": _CHOICE,
+    "modalities": _LIST([], ["text"]),
+    "audio": _OBJECT(),
+    # Without tools every value means the same.
+    "parallel_tool_calls": _BOOLEAN(False, True),
+    "thinking_budget": _COUNT,
+    "reasoning_budget": _COUNT,
+    "thinking_token_budget": _COUNT,
 }
-COMPLETION: Mapping[str, Neutral] = {**SAMPLING, "suffix": _one_of("")}
-# Checked for their type only: without tools every value means the same.
-_BOOLEANS = ("parallel_tool_calls",)
+COMPLETION: Mapping[str, LaterField] = {**SAMPLING, "suffix": _TEXT("")}
 
 
-def check_later_fields(body: Mapping[str, Any], table: Mapping[str, Neutral]) -> None:
-    """Raise a 400 for the first field whose value asks for something that is not served."""
-    for name, is_neutral in table.items():
+def check_later_fields(body: Mapping[str, Any], table: Mapping[str, LaterField]) -> None:
+    """Raise a 400 for the first field whose value has a wrong type or asks for something that is not served."""
+    for name, field in table.items():
         value = body.get(name)
-        if value is not None and not is_neutral(value):
+        if value is None:
+            continue
+        if not field.fits(value):
+            raise refuse(name, value, field.expected)
+        if not field.is_neutral(value):
             raise not_served_yet(name)
-    for name in _BOOLEANS if table is CHAT else ():
-        value = body.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise refuse(name, value, "a boolean")

@@ -55,7 +55,7 @@ def _read_sampling(fields: Fields, defaults: SamplingDefaults) -> Sampling:
     top_p = fields.number("top_p", 0, 1, above_low=True)
     min_p = fields.number("min_p", 0, 1)
     top_k = fields.integer("top_k")
-    seed = fields.integer("seed", -(1 << 63), (1 << 64) - 1)
+    seed = fields.integer("seed")
     if seed is not None and seed >= 1 << 63:
         seed -= 1 << 64
     return Sampling(
@@ -90,7 +90,7 @@ def _read_stop(fields: Fields) -> tuple[str, ...]:
 
 def _read_stream_options(fields: Fields, stream: bool) -> tuple[bool, bool]:
     """Give (include_usage, continuous_usage_stats)."""
-    stream_options = Fields(fields.mapping("stream_options"))
+    stream_options = fields.inner("stream_options")
     if fields.get("stream_options") is not None and not stream:
         raise invalid("stream_options", "'stream_options' is only allowed with 'stream': true.", code="invalid_value")
     return stream_options.boolean("include_usage", False), stream_options.boolean("continuous_usage_stats", False)

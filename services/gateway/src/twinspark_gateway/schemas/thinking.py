@@ -34,7 +34,7 @@ class Thinking:
 
 def read_thinking(fields: Fields, default_effort: str) -> Thinking:
     """Read the switches. An explicit switch beats effort "none"; the top-level effort beats the template's."""
-    kwargs = Fields(fields.mapping("chat_template_kwargs"))
+    kwargs = fields.inner("chat_template_kwargs")
     passed = _passed_kwargs(fields.mapping("chat_template_kwargs"))
     effort = _read_effort(fields)
     if effort is None:
@@ -49,7 +49,7 @@ def _passed_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     reserved = sorted(RESERVED_KWARGS & kwargs.keys())
     if reserved:
         message = f"'chat_template_kwargs' must not hold '{reserved[0]}'."
-        raise invalid("chat_template_kwargs", message, code="invalid_value")
+        raise invalid(f"chat_template_kwargs.{reserved[0]}", message, code="invalid_value")
     passed = {key: value for key, value in kwargs.items() if key not in _OWN_KWARGS}
     # Without it the prompt of a longer conversation would no longer start with the prompt of a shorter one.
     passed.setdefault("clear_thinking", False)
@@ -59,7 +59,7 @@ def _passed_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
 def _read_effort(fields: Fields) -> str | None:
     value = fields.text("reasoning_effort")
     if value is not None and value not in EFFORTS:
-        raise refuse("reasoning_effort", value, f"one of {', '.join(EFFORTS)}")
+        raise refuse(fields.path("reasoning_effort"), value, f"one of {', '.join(EFFORTS)}")
     return value
 
 
