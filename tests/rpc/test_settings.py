@@ -41,6 +41,14 @@ def test_an_unknown_variable_fails_at_start_and_names_the_nearest(
     assert text == "TWINSPARK_VISION_PROT: no such setting; did you mean TWINSPARK_VISION_PORT?\n"
 
 
+def test_a_variable_that_resembles_no_setting_gets_no_advice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("TWINSPARK_VISION_COLOUR", "TWINSPARK_VISION_TOOLS", "TWINSPARK_WHATEVER"):
+        with monkeypatch.context() as patch:
+            assert fail(patch, capsys, **{name: "1"}) == f"{name}: no such setting\n"
+
+
 def test_a_variable_of_no_service_fails_at_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

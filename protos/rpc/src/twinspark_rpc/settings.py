@@ -8,7 +8,7 @@ A service writes `class Settings(ServiceSettings, ListenSettings, ChannelSetting
 import difflib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -17,6 +17,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 FAMILY = "TWINSPARK_"
 PREFIXES = tuple(f"{FAMILY}{service}_" for service in ("GATEWAY", "ENGINE", "VISION", "SESSIONS", "GRAMMAR"))
+# Ratios of difflib. Two swapped letters in a word of four, such as PROT for PORT, are 0.75.
+_LEAST_SIMILARITY = 0.8
+_LEAST_SIMILARITY_OF_RESTS = 0.75
 
 
 class SettingsError(Exception):
@@ -134,9 +137,19 @@ def find_unknown_variables(settings_class: type[ServiceSettings], environment: M
         ours = name.startswith(prefix)
         if not name.startswith(FAMILY) or name in known or (not ours and name.startswith(PREFIXES)):
             continue
-        near = difflib.get_close_matches(name, known, 1)
-        lines.append(f"{name}: no such setting" + (f"; did you mean {near[0]}?" if near else ""))
+        near = _nearest(name, known, prefix)
+        lines.append(f"{name}: no such setting" + (f"; did you mean {near}?" if near else ""))
     return lines
+
+
+def _nearest(name: str, known: Iterable[str], prefix: str) -> str | None:
+    """The setting that was meant. Behind our prefix only the rest is compared: the prefix makes any two look alike."""
+    if name.startswith(prefix):
+        rests = [setting.removeprefix(prefix) for setting in known]
+        near = difflib.get_close_matches(name.removeprefix(prefix), rests, 1, _LEAST_SIMILARITY_OF_RESTS)
+        return prefix + near[0] if near else None
+    near = difflib.get_close_matches(name, list(known), 1, _LEAST_SIMILARITY)
+    return near[0] if near else None
 
 
 def format_settings(settings_class: type[ServiceSettings], settings: ServiceSettings | None = None) -> str:
