@@ -30,6 +30,8 @@ def main(
         check_free(gateway_host(), port)
         if model is not None and not model.is_dir():
             raise ServiceFailedError(f"MODEL={model}: no such folder")
+        if model is not None and not (model / "config.json").is_file():
+            raise ServiceFailedError(f"MODEL={model}: the folder holds no config.json, so it is no checkpoint")
         checkpoint = (model or ensure_default_model(Path.cwd() / "build")).resolve()
         instance = Instance(port, ranks, checkpoint, dtype)
         Launcher(instance, build_services(instance), folder).run()

@@ -18,7 +18,7 @@ def check_free(host: str, port: int) -> None:
             probe.bind((host, port))
     except OSError as error:
         raise PortTakenError(
-            f"port {port} on {host} cannot be used ({error.strerror}); choose another: PORT="
+            f"port {port} on {host} cannot be used ({error.strerror}); choose another with PORT=<number>"
         ) from None
 
 

@@ -40,7 +40,7 @@ class RunFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunFolderBusyError(
-                f"port {self._port} is in use by another `make run`; choose another: PORT="
+                f"port {self._port} is in use by another `make run`; choose another with PORT=<number>"
             ) from None
         for left in (*self.path.glob("*.log"), *self.path.glob("*.json")):
             left.unlink()
