@@ -213,6 +213,15 @@ def test_a_model_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         assert f"MODEL={tmp_path / 'nowhere'}: no such folder" in instance.output
 
 
+def test_a_model_folder_without_a_config_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    with Launched(tmp_path, pick_free_ports(1)[0], folder) as instance:
+        assert instance.process.wait(20) == 1
+        assert f"MODEL={folder}: the folder holds no config.json" in instance.output
+        assert "Errno" not in instance.output
+
+
 def test_the_default_model_is_made_once(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path; from twinspark_tools.launch.default_model import ensure_default_model; "
