@@ -10,13 +10,14 @@ from typing import Any
 import httpx2
 import hypothesis
 import pytest
-import uvicorn
 
 from fakes.engine import FakeEngine, serve_engine
 from support.tiny_tokenizer import write_folder
 from twinspark_gateway.app import build_app
 from twinspark_gateway.settings import Settings
+from twinspark_gateway.web.drain import Drain
 from twinspark_gateway.web.listener import open_listener
+from twinspark_gateway.web.server import build_server
 
 # A slow machine is no failure.
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -51,8 +52,9 @@ GatewayFactory = Callable[..., Awaitable[RunningGateway]]
 async def serve_gateway(settings: Settings) -> AsyncIterator[str]:
     """Serve on a free port of loopback; give the URL."""
     listener = open_listener("127.0.0.1", 0)
-    config = uvicorn.Config(build_app(settings), log_config=None, access_log=False, timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    drain = Drain(settings.drain_seconds)
+    app = build_app(settings, drain)
+    server = build_server(app, drain, drain_seconds=settings.drain_seconds, idle_seconds=5)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         assert not serving.done()
@@ -79,7 +81,13 @@ async def start_gateway(model_folder: Path) -> AsyncIterator[GatewayFactory]:
         async def start(fake: FakeEngine | None = None, **settings: Any) -> RunningGateway:
             fake = fake or FakeEngine()
             address = await stack.enter_async_context(serve_engine(fake))
-            values: dict[str, Any] = {"model": model_folder, "engine": address, "engine_poll_seconds": 0.05} | settings
+            values: dict[str, Any] = {
+                "model": model_folder,
+                "engine": address,
+                "engine_poll_seconds": 0.05,
+                "drain_seconds": 1,
+            }
+            values |= settings
             url = await stack.enter_async_context(serve_gateway(Settings(**values)))
             client = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=20))
             return RunningGateway(url, fake, client)

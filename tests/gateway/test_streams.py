@@ -1,6 +1,7 @@
 """Streams on the wire: headers, comments, failures, and clients that leave."""
 
 import asyncio
+import contextlib
 import json
 import socket
 import time
@@ -8,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import structlog
 
 from fakes.engine import FakeEngine, QueueFullError, RankLostError
 from fakes.engine_model import FakeModel
@@ -167,7 +169,7 @@ async def test_one_failed_choice_ends_the_others(start_gateway: Any) -> None:
     await wait_until(lambda: not engine.running)
 
 
-async def test_a_body_that_is_too_large_is_refused_and_the_connection_lives_on(start_gateway: Any) -> None:
+async def test_a_body_that_is_too_large_is_refused_and_the_connection_closed(start_gateway: Any) -> None:
     gateway = await start_gateway(max_body_bytes=2000)
     big = b'{"prompt": "' + b"x" * 100_000 + b'"}'
 
@@ -178,6 +180,7 @@ async def test_a_body_that_is_too_large_is_refused_and_the_connection_lives_on(s
     for content in (big, chunks()):
         response = await gateway.client.post("/v1/completions", content=content)
         assert response.status_code == 413
+        assert response.headers["connection"] == "close"
         assert response.json()["error"]["type"] == "invalid_request_error"
         assert (await gateway.post("/v1/completions", {"prompt": "a", "max_tokens": 1})).status_code == 200
 
@@ -189,3 +192,56 @@ async def test_a_body_that_never_comes_is_a_408(start_gateway: Any) -> None:
     client.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{{".encode())
     assert b" 408 " in await asyncio.to_thread(client.recv, 100)
     client.close()
+
+
+async def test_after_a_413_nothing_more_is_read(start_gateway: Any) -> None:
+    gateway = await start_gateway(max_body_bytes=2000)
+    url = urlsplit(gateway.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    writer.write(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: {1 << 40}\r\n\r\n".encode())
+    assert b" 413 " in await reader.read(200)
+    started, num_bytes = time.monotonic(), 0
+    with contextlib.suppress(OSError):
+        while time.monotonic() - started < 10:
+            writer.write(bytes(1 << 16))
+            await writer.drain()
+            num_bytes += 1 << 16
+            await asyncio.sleep(0.01)
+    assert time.monotonic() - started < 5
+    assert num_bytes < 50 << 20
+    writer.close()
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 50", "Transfer-Encoding: chunked"])
+async def test_a_client_that_leaves_while_it_sends_is_a_quiet_end(
+    gateway: Any, length: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = urlsplit(gateway.url)
+    with structlog.testing.capture_logs() as lines:
+        client = socket.create_connection((url.hostname, url.port))
+        client.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\n{length}\r\n\r\n1".encode())
+        await asyncio.sleep(0.1)
+        client.close()
+        await wait_until(lambda: any(line["event"] == "request" for line in lines))
+    requests = [line for line in lines if line["event"] == "request"]
+    assert [(line["status"], line["outcome"]) for line in requests] == [(499, "cancelled")]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n",
+        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_gets_an_error_in_json(gateway: Any, request_bytes: bytes) -> None:
+    url = urlsplit(gateway.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    writer.write(request_bytes)
+    head, _, body = (await asyncio.wait_for(reader.read(), 5)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["error"]["type"] == "invalid_request_error"
+    writer.close()

@@ -4,15 +4,15 @@ import signal
 import sys
 from types import FrameType
 
-import uvicorn
-
 from twinspark_gateway.app import build_app
 from twinspark_gateway.prompt.chat_template import ChatTemplateError
 from twinspark_gateway.prompt.tokenizer import TokenizerError
 from twinspark_gateway.schemas.sampling_defaults import GenerationConfigError
 from twinspark_gateway.settings import Settings
+from twinspark_gateway.web.drain import Drain
 from twinspark_gateway.web.keys import KeysError
 from twinspark_gateway.web.listener import AddressTakenError, open_listener
+from twinspark_gateway.web.server import build_server
 from twinspark_rpc import configure_logging, load_settings
 
 
@@ -27,21 +27,14 @@ def main() -> None:
         signal.signal(number, _end)
     settings = load_settings(Settings)
     configure_logging("gateway", settings.log_level)
+    drain = Drain(settings.drain_seconds)
     try:
-        app = build_app(settings)
+        app = build_app(settings, drain)
         listener = open_listener(settings.host, settings.port)
     except (TokenizerError, ChatTemplateError, GenerationConfigError, KeysError, AddressTakenError) as error:
         sys.exit(f"twinspark_gateway: {error}")
-    config = uvicorn.Config(
-        app,
-        access_log=False,
-        log_config=None,
-        log_level="warning",
-        timeout_keep_alive=settings.idle_seconds,
-        timeout_graceful_shutdown=settings.drain_seconds,
-        server_header=False,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    server = build_server(app, drain, drain_seconds=settings.drain_seconds, idle_seconds=settings.idle_seconds)
+    server.run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -21,14 +21,18 @@ from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.sampling_defaults import load_sampling_defaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.access import AccessLayer
+from twinspark_gateway.web.drain import Drain
 from twinspark_gateway.web.error_replies import add_error_replies
 from twinspark_gateway.web.keys import Keyring
 
 log = structlog.get_logger()
 
 
-def build_app(settings: Settings) -> FastAPI:
-    """Build the application. Reads the checkpoint's small files; raises what their loaders raise."""
+def build_app(settings: Settings, drain: Drain) -> FastAPI:
+    """Build the application; the drain ends its requests.
+
+    Reads the checkpoint's small files; raises what their loaders raise.
+    """
     tokenizer = load_tokenizer(settings.model)
     defaults = load_sampling_defaults(settings.model)
     keyring = Keyring(settings.keys_file) if settings.keys_file is not None else None
@@ -60,6 +64,7 @@ def build_app(settings: Settings) -> FastAPI:
             engine=engine,
             monitor=monitor,
             metrics=metrics,
+            drain=drain,
             tokenizer=tokenizer,
             names=TokenNames(tokenizer),
             defaults=defaults,
@@ -72,7 +77,9 @@ def build_app(settings: Settings) -> FastAPI:
         await asyncio.gather(polling, return_exceptions=True)
         await engine.close()
 
-    layers = [Middleware(AccessLayer, metrics=metrics, keyring=keyring, open_metrics=settings.open_metrics)]
+    layers = [
+        Middleware(AccessLayer, metrics=metrics, keyring=keyring, open_metrics=settings.open_metrics, drain=drain)
+    ]
     if settings.cors_origins:
         layers.insert(
             0,

@@ -17,6 +17,7 @@ from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.body import read_json_object
+from twinspark_gateway.web.drain import Drain
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Gateway:
     engine: EngineClient
     monitor: EngineMonitor
     metrics: GatewayMetrics
+    drain: Drain
     # None where the checkpoint's folder has no tokenizer.json.
     tokenizer: Tokenizer | None
     names: TokenNames
@@ -35,7 +37,8 @@ class Gateway:
 
     async def read_body(self, request: Request) -> dict[str, Any]:
         """Read the request's JSON object within the limits of the settings."""
-        return await read_json_object(request, self.settings.max_body_bytes, self.settings.body_timeout_seconds)
+        settings = self.settings
+        return await read_json_object(request, settings.max_body_bytes, settings.body_timeout_seconds, self.drain.over)
 
     def serves(self, name: str) -> bool:
         """Say whether a request may use this model name."""

@@ -84,19 +84,20 @@ def build_head(gateway: Gateway, model: EngineModel, prefix: str) -> ReplyHead:
 async def respond(request: Request, fan_out: FanOut, run: Run, *, stream: bool) -> Response:
     """Start the choices and give the response. Raises ApiError while the status can still be chosen."""
     gateway, record = gateway_of(request), record_of(request)
+    over = gateway.drain.over
     gateway.metrics.change_inflight(1)
     async with AsyncExitStack() as stack:
         stack.callback(gateway.metrics.change_inflight, -1)
         stack.callback(lambda: setattr(record, "usage", run.usage()))
         await stack.enter_async_context(fan_out)
         if not stream:
-            return await run_while_connected(request.receive, run.whole(fan_out))
+            return await run_while_connected(request.receive, run.whole(fan_out), over)
         admission = fan_out.wait_for_admission(gateway.settings.admission_wait_seconds)
-        await run_while_connected(request.receive, admission)
+        await run_while_connected(request.receive, admission, over)
         # From here on the event stream owns what is open.
         owned = stack.pop_all()
 
     def note_error(error: ApiError) -> None:
         record.error = error
 
-    return EventStream(run.chunks(fan_out), owned, gateway.settings.sse_keepalive_seconds, note_error)
+    return EventStream(run.chunks(fan_out), owned, gateway.settings.sse_keepalive_seconds, note_error, over)

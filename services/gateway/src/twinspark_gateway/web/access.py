@@ -7,9 +7,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from twinspark_gateway.errors import missing_key
+from twinspark_gateway.errors import ApiError, missing_key
 from twinspark_gateway.metrics import GatewayMetrics
 from twinspark_gateway.request_record import RequestRecord
+from twinspark_gateway.web.drain import Drain, draining
 from twinspark_gateway.web.keys import Keyring
 from twinspark_rpc import REQUEST_ID_KEY
 from twinspark_rpc.request_id import read_request_id
@@ -23,10 +24,13 @@ _METRICS = frozenset({"/metrics", "/v1/metrics"})
 class AccessLayer:
     """ASGI middleware; a plain one, because wrapping streams in another task would hide that a client has gone."""
 
-    def __init__(self, app: ASGIApp, metrics: GatewayMetrics, keyring: Keyring | None, open_metrics: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: GatewayMetrics, keyring: Keyring | None, open_metrics: bool, drain: Drain
+    ) -> None:
         self._app = app
         self._metrics = metrics
         self._keyring = keyring
+        self._drain = drain
         self._open_paths = _HEALTH | (_METRICS if open_metrics else frozenset())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,20 +51,21 @@ class AccessLayer:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                if self._is_permitted(headers, record):
+                record.error = error = self._find_refusal(headers, record)
+                if error is None:
                     await self._app(scope, receive, send_with_id)
                 else:
-                    error = record.error = missing_key()
                     response = JSONResponse(error.body(), error.status, error.headers)
                     await response(scope, receive, send_with_id)
             finally:
                 self._report(scope, record)
 
-    def _is_permitted(self, headers: Headers, record: RequestRecord) -> bool:
-        if self._keyring is None or record.path in self._open_paths:
-            return True
-        record.key_label = self._keyring.find_label(headers)
-        return record.key_label is not None
+    def _find_refusal(self, headers: Headers, record: RequestRecord) -> ApiError | None:
+        if self._keyring is not None and record.path not in self._open_paths:
+            record.key_label = self._keyring.find_label(headers)
+            if record.key_label is None:
+                return missing_key()
+        return draining() if self._drain.has_begun else None
 
     def _report(self, scope: Scope, record: RequestRecord) -> None:
         route = scope.get("route")

@@ -6,19 +6,24 @@ import math
 import re
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
-from twinspark_gateway.errors import ApiError
+from twinspark_gateway.errors import CLIENT_GONE, ApiError
+from twinspark_gateway.web.drain import draining
 
+# Of a refusal that leaves a part of the body unread.
+LAST_REPLY = {"Connection": "close"}
 # More is larger than any float.
 _MOST_DIGITS = 1000
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-async def read_json_object(request: Request, max_bytes: int, timeout_seconds: float) -> dict[str, Any]:
-    """Give the request's JSON object. Raises a 400, 408 or 413."""
-    body = await _read_body(request, max_bytes, timeout_seconds)
+async def read_json_object(
+    request: Request, max_bytes: int, timeout_seconds: float, over: asyncio.Future[None]
+) -> dict[str, Any]:
+    """Give the request's JSON object. Raises a 400, 408, 413, a 499 if the client goes, a 503 if the drain is over."""
+    body = await _read_body(request, max_bytes, timeout_seconds, over)
     try:
         value = _parse(body.decode("utf-8"))
     except UnicodeDecodeError:
@@ -34,21 +39,35 @@ async def read_json_object(request: Request, max_bytes: int, timeout_seconds: fl
     return dict(_replace_surrogates(value)) if _ESCAPED_SURROGATE.search(body) else value
 
 
-async def _read_body(request: Request, max_bytes: int, timeout_seconds: float) -> bytes:
+async def _read_body(request: Request, max_bytes: int, timeout_seconds: float, over: asyncio.Future[None]) -> bytes:
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal():
         raise ApiError(400, "The Content-Length header is not a number.")
     if int(declared) > max_bytes:
         raise _too_large(max_bytes)
+    reading = asyncio.ensure_future(_collect(request, max_bytes))
+    try:
+        waiting: set[asyncio.Future[Any]] = {reading, over}
+        await asyncio.wait(waiting, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            return reading.result()
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    error = draining() if over.done() else ApiError(408, "The request body did not arrive in time.")
+    error.headers = LAST_REPLY
+    raise error
+
+
+async def _collect(request: Request, max_bytes: int) -> bytes:
     body = bytearray()
     try:
-        async with asyncio.timeout(timeout_seconds):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > max_bytes:
-                    raise _too_large(max_bytes)
-    except TimeoutError:
-        raise ApiError(408, "The request body did not arrive in time.") from None
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > max_bytes:
+                raise _too_large(max_bytes)
+    except ClientDisconnect:
+        raise ApiError(CLIENT_GONE, "The client closed the connection.") from None
     return bytes(body)
 
 
@@ -70,7 +89,7 @@ def _read_digits(text: str) -> int | float:
 
 
 def _too_large(max_bytes: int) -> ApiError:
-    return ApiError(413, f"The request body is larger than {max_bytes} bytes.")
+    return ApiError(413, f"The request body is larger than {max_bytes} bytes.", headers=LAST_REPLY)
 
 
 def _refuse_constant(name: str) -> float:

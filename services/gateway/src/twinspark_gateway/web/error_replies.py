@@ -1,10 +1,14 @@
 """Turns exceptions of routes into JSON errors of one shape."""
 
+import asyncio
+import contextlib
+
 import structlog
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from twinspark_gateway.errors import ApiError, internal_failure
 from twinspark_gateway.request_record import RequestRecord
@@ -12,6 +16,25 @@ from twinspark_gateway.request_record import RequestRecord
 log = structlog.get_logger()
 
 _TEXTS = {404: "There is no such path.", 405: "This path does not take this method."}
+
+
+# How long a client that still sends gets to read a reply after which the connection closes.
+_LINGER_SECONDS = 1.0
+
+
+class _LastReply(JSONResponse):
+    """A reply sent while the body still comes. Closing over bytes that were not read would reset the connection, and
+    the client could lose the reply: so the rest is dropped until the client has closed, or the time is over.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                while (message := await receive())["type"] != "http.disconnect" and message.get("more_body"):
+                    pass
+        await send({"type": "http.response.body", "body": b""})
 
 
 def add_error_replies(app: FastAPI) -> None:
@@ -25,7 +48,8 @@ def _reply(request: Request, error: ApiError) -> Response:
     record = getattr(request.state, "record", None)
     if isinstance(record, RequestRecord):
         record.error = error
-    return JSONResponse(error.body(), error.status, error.headers)
+    kind = _LastReply if "Connection" in error.headers else JSONResponse
+    return kind(error.body(), error.status, error.headers)
 
 
 async def _reply_to_refusal(request: Request, error: Exception) -> Response:

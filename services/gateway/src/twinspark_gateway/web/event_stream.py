@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from twinspark_gateway.errors import CLIENT_GONE, ApiError, internal_failure
 from twinspark_gateway.web.disconnect import wait_for_disconnect
+from twinspark_gateway.web.drain import draining
 
 log = structlog.get_logger()
 
@@ -31,7 +32,8 @@ class EventStream(Response):
     """Sends the objects of a generator as events, then [DONE]. At the end, also when the client goes before, it closes
     the generator and what it owns for it.
 
-    An error of the generator becomes one error event before [DONE], because the status is already sent.
+    An error of the generator, or the end of the drain, becomes one error event before [DONE], because the status is
+    already sent.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class EventStream(Response):
         owned: AsyncExitStack,
         keepalive_seconds: float,
         on_error: Callable[[ApiError], None],
+        over: asyncio.Future[None],
     ) -> None:
         super().__init__(headers=_HEADERS, media_type="text/event-stream")
         # A stream has no length.
@@ -48,6 +51,7 @@ class EventStream(Response):
         self._owned = owned
         self._keepalive_seconds = keepalive_seconds
         self._on_error = on_error
+        self._over = over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream; see the class."""
@@ -68,17 +72,19 @@ class EventStream(Response):
             following = asyncio.ensure_future(anext(self._chunks, None))
             try:
                 while not following.done():
-                    waiting: set[asyncio.Future[Any]] = {following, gone}
+                    waiting: set[asyncio.Future[Any]] = {following, gone, self._over}
                     await asyncio.wait(waiting, timeout=self._keepalive_seconds, return_when=asyncio.FIRST_COMPLETED)
                     if gone.done():
                         self._on_error(ApiError(CLIENT_GONE, "The client closed the connection."))
                         return
-                    if not following.done():
-                        await _send_body(send, _KEEPALIVE)
+                    if following.done() or self._over.done():
+                        break
+                    await _send_body(send, _KEEPALIVE)
+                is_cut = not following.done()
             finally:
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
-            failure = following.exception()
+            failure = draining() if is_cut else following.exception()
             chunk = None if failure is not None else following.result()
             if failure is not None:
                 await _send_body(send, to_event(self._report(failure).body()))
