@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
-from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_invariance, same_bits, threads
+from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_counts, same_bits, threads
 from support.schedules import (
     Schedule,
     alone,
@@ -197,7 +197,7 @@ def test_any_number_of_decode_rows_in_a_forward_gives_the_same_bits(rows: int, H
         assert same_bits(found[1], expected[1])
 
 
-@pytest.mark.parametrize(("H", "K", "V"), [*SHAPES, *WIDE_SHAPES], ids=[*SHAPE_IDS, *WIDE_SHAPE_IDS])
+@pytest.mark.parametrize(("H", "K", "V"), [(1, 64, 64), (2, 24, 100), (3, 4, 4), *WIDE_SHAPES])
 @pytest.mark.parametrize(("op", "length"), [(kda_chunk, 3), (kda_recurrent, 1)], ids=["chunk", "recurrent"])
 def test_any_number_of_slots_beside_it_moves_no_bit_of_a_slot(op: KdaOp, length: int, H: int, K: int, V: int) -> None:
     params = make_params(H, K)
@@ -213,7 +213,7 @@ def test_any_number_of_slots_beside_it_moves_no_bit_of_a_slot(op: KdaOp, length:
         rows = make_rows(num_slots * length, H, K, V)
         return *(x.view(num_slots, length, *x.shape[1:]) for x in rows), torch.randn(num_slots, H, K, V) * 0.3
 
-    check_row_invariance(step, make_inputs)
+    check_row_counts(step, make_inputs)
 
 
 def test_bf16_rows_are_rounded_at_beta_and_at_the_output_only() -> None:
