@@ -9,6 +9,8 @@ MODEL ?=
 DTYPE ?= float32
 BASE_URL ?= http://127.0.0.1:$(PORT)
 PYTHON_BIN := .venv/bin/python
+# Two workers share the cores: threads that wait for one another must not spin.
+TEST_ENV := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +27,7 @@ check: setup ## Lint, types, import rules, protos, dead dependencies
 	@scripts/check.sh
 
 test: setup ## Every CPU test, the fast ones first
-	@$(PYTHON_BIN) -m pytest -m "not slow and not gpu" && $(PYTHON_BIN) -m pytest -m "slow and not gpu"
+	@$(TEST_ENV) $(PYTHON_BIN) -m pytest -m "not slow and not gpu" -n auto --dist loadfile && $(TEST_ENV) $(PYTHON_BIN) -m pytest -m "slow and not gpu"
 
 run: setup ## Serve the model with all services (RANKS=2 PORT=8000 MODEL=folder DTYPE=float32), until Ctrl-C
 	@exec $(PYTHON_BIN) -m twinspark_tools.launch --ranks "$(RANKS)" --port "$(PORT)" --dtype "$(DTYPE)" $(if $(MODEL),--model "$(MODEL)")
