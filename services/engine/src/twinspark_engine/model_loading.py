@@ -1,6 +1,5 @@
 """Opens a checkpoint folder: what its small files say at once, and the load that each rank does later."""
 
-import dataclasses
 import time
 
 import structlog
@@ -11,7 +10,7 @@ from twinspark_engine.machine_check import check_machine
 from twinspark_engine.memory import MemoryAccount, measure_memory
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
-from twinspark_engine.model.state import DsaState, ModelState
+from twinspark_engine.model.state import ModelState
 from twinspark_engine.model.weights import checkpoint_hash, eos_token_ids, load_weights, masked_token_ids
 from twinspark_engine.ranks.group import LoadedRank
 from twinspark_engine.ranks.pair_transport import PairTransport
@@ -67,9 +66,7 @@ def load_rank(settings: Settings, config: ModelConfig, limits: RunnerLimits, tra
         config, settings.world_size, limits.num_slots, limits.context_tokens, DTYPES[settings.dtype]
     )
     runner = Runner(Model(config, weights, transport), state, transport, limits)
-    kv_layers = tuple(layer for layer in state.layers if isinstance(layer, DsaState))
-    kv_bytes = count_tensor_bytes(kv_layers)
-    parts = {"weights": count_tensor_bytes(weights), "kv": kv_bytes, "state": state.nbytes - kv_bytes}
+    parts = {"weights": weights.nbytes, "kv": state.kv_nbytes, "state": state.nbytes - state.kv_nbytes}
     log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)
 
     def measure() -> MemoryAccount:
@@ -77,17 +74,6 @@ def load_rank(settings: Settings, config: ModelConfig, limits: RunnerLimits, tra
         return measure_memory(settings.rank, {**parts, "workspace": workspace})
 
     return LoadedRank(runner, measure)
-
-
-def count_tensor_bytes(value: object) -> int:
-    """Bytes of every tensor inside nested dataclasses and tuples."""
-    if isinstance(value, torch.Tensor):
-        return value.nbytes
-    if dataclasses.is_dataclass(value):
-        return sum(count_tensor_bytes(getattr(value, field.name)) for field in dataclasses.fields(value))
-    if isinstance(value, tuple):
-        return sum(count_tensor_bytes(entry) for entry in value)
-    return 0
 
 
 class ProgressLog:

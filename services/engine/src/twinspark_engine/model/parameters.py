@@ -121,7 +121,7 @@ class ModelWeights:
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors."""
-        return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(self))
+        return sum(tensor.nbytes for tensor in _tensors(self))
 
 
 def _tensors(node: object) -> Iterator[Tensor]:

@@ -27,6 +27,10 @@ class KdaState:
         self.recurrent[slot].zero_()
         self.conv[slot].zero_()
 
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All buffers."""
+        return self.recurrent, self.conv
+
 
 @dataclass(frozen=True, slots=True)
 class DsaState:
@@ -39,6 +43,10 @@ class DsaState:
 
     def reset_slot(self, _slot: int) -> None:
         """Nothing: a row is read only after the request has written it."""
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All buffers."""
+        return self.latents, self.ring_keys, self.ring_gates, self.pools
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +80,17 @@ class ModelState:
 
     def tensors(self) -> tuple[Tensor, ...]:
         """All buffers, for accounting and for tests of the step discipline."""
-        found: list[Tensor] = []
-        for layer in self.layers:
-            if isinstance(layer, KdaState):
-                found += (layer.recurrent, layer.conv)
-            else:
-                found += (layer.latents, layer.ring_keys, layer.ring_gates, layer.pools)
-        return tuple(found)
+        return tuple(tensor for layer in self.layers for tensor in layer.tensors())
 
     @property
     def nbytes(self) -> int:
         """Bytes of all buffers."""
         return sum(tensor.nbytes for tensor in self.tensors())
+
+    @property
+    def kv_nbytes(self) -> int:
+        """Bytes of the buffers that grow with the context: those of the DSA layers."""
+        return sum(t.nbytes for layer in self.layers if isinstance(layer, DsaState) for t in layer.tensors())
 
 
 def ring_rows(pool: int) -> int:
