@@ -10,7 +10,8 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionChunk
 
-from support.launched import Launched, wait_until
+from support.launched import Launched
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -95,7 +96,7 @@ def test_another_seed_draws_other_tokens_and_the_same_seed_the_same(client: open
 
 
 def health(instance: Launched) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{instance.url}/health", timeout=10) as response:
+    with urllib.request.urlopen(f"{instance.url}/health", timeout=60) as response:
         found: dict[str, Any] = json.loads(response.read())
     return found
 
@@ -114,8 +115,8 @@ def test_a_disconnect_frees_the_slot(client: openai.OpenAI, model: str, instance
 
     num_slots = health(instance)["streams"]["max"]
     streams = [open_stream() for _ in range(num_slots + 1)]
-    wait_until(lambda: health(instance)["streams"]["decoding"] == num_slots, 30, lambda: str(health(instance)))
+    wait_until(lambda: health(instance)["streams"]["decoding"] == num_slots, lambda: str(health(instance)))
     for stream in streams:
         stream.close()
-    wait_until(lambda: health(instance)["streams"]["decoding"] == 0, 10, lambda: str(health(instance)))
+    wait_until(lambda: health(instance)["streams"]["decoding"] == 0, lambda: str(health(instance)))
     assert ask(client, model, 2) == ask(client, model, 2)

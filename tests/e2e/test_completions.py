@@ -75,7 +75,7 @@ def test_a_greedy_reply_continues_its_prompt_and_scores_its_own_tokens(client: o
 
 
 def test_health_is_ok(instance: Launched) -> None:
-    with urllib.request.urlopen(f"{instance.url}/health", timeout=10) as response:
+    with urllib.request.urlopen(f"{instance.url}/health", timeout=60) as response:
         assert json.loads(response.read())["ok"] is True
 
 

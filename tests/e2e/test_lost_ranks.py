@@ -13,15 +13,15 @@ import psutil
 import pytest
 
 from support.free_ports import pick_free_ports
-from support.launched import Launched, wait_until
+from support.launched import Launched
 from support.running_chat import RunningChat, get, post
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 TIMEOUT_SECONDS = 3.0
 # Promised is 5 s after the timeout; less tells it from a connection that is given up after the default of 10 s.
 LOST_SECONDS = TIMEOUT_SECONDS + 4.0
-BACK_SECONDS = 60.0
 PROBE: dict[str, Any] = {
     "messages": [{"role": "user", "content": "Which of two? " * 30}],
     "max_tokens": 12,
@@ -69,12 +69,12 @@ def ask(pair: Launched) -> tuple[int, Any]:
 def start_load(pair: Launched) -> list[RunningChat]:
     """More chats than slots, so that some decode and some wait; returns once text flows."""
     chats = [RunningChat(pair.port, f"Tell story {i}. " * 20, stream=i != 1) for i in range(6)]
-    wait_until(lambda: sum(chat.num_tokens > 3 for chat in chats) >= 3, 30, lambda: str([c.events for c in chats]))
+    wait_until(lambda: sum(chat.num_tokens > 3 for chat in chats) >= 3, lambda: str([c.events for c in chats]))
     return chats
 
 
 def wait_new_pid(pair: Launched, rank: int, old: int) -> int:
-    wait_until(lambda: pair.run["pids"].get(f"engine-{rank}", old) != old, 20, lambda: pair.output)
+    wait_until(lambda: pair.run["pids"].get(f"engine-{rank}", old) != old, lambda: pair.output)
     return pid_of(pair, rank)
 
 
@@ -105,7 +105,7 @@ def test_a_lost_rank_ends_every_request_with_an_error_and_the_pair_serves_again(
         assert chat.error()["type"] == "server_error"
         assert chat.status in (200, 503)
     assert_refusal(*ask(pair))
-    wait_until(lambda: get(pair.port, "/health")[0] == 503, 3, lambda: str(get(pair.port, "/health")))
+    wait_until(lambda: get(pair.port, "/health")[0] == 503, lambda: str(get(pair.port, "/health")))
     assert_refusal(*ask(pair))
 
     if number is signal.SIGSTOP:
@@ -117,7 +117,7 @@ def test_a_lost_rank_ends_every_request_with_an_error_and_the_pair_serves_again(
         assert time.monotonic() - asked_at < 1
         os.kill(pid, signal.SIGCONT)
     back_at = time.monotonic()
-    wait_until(lambda: get(pair.port, "/health")[0] == 200, BACK_SECONDS, lambda: pair.output)
+    wait_until(lambda: get(pair.port, "/health")[0] == 200, lambda: pair.output)
     print(f"serves again after {time.monotonic() - back_at:.1f} s")
     assert ask(pair) == before
     assert pid_of(pair, 1 - rank) == other
@@ -135,7 +135,7 @@ def test_three_kills_in_a_row_leave_a_pair_that_serves(pair: Launched) -> None:
     for chat in chats:
         chat.wait(LOST_SECONDS)
         assert chat.error()["type"] == "server_error"
-    wait_until(lambda: get(pair.port, "/health")[0] == 200, BACK_SECONDS, lambda: pair.output)
+    wait_until(lambda: get(pair.port, "/health")[0] == 200, lambda: pair.output)
     assert ask(pair) == before
 
 

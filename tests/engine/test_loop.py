@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from support.hash_runner import HashRunner
+from support.waiting import PATIENCE_SECONDS, wait_until
 from twinspark_engine.errors import RanksDifferError
 from twinspark_engine.loop import (
     Cancel,
@@ -83,7 +84,7 @@ class Heard:
     def on_state(self, state: EngineState) -> None:
         self.states.append(state)
 
-    def wait_end(self, request_id: str, timeout: float = 10.0) -> Outcome:
+    def wait_end(self, request_id: str, timeout: float = PATIENCE_SECONDS) -> Outcome:
         deadline = time.monotonic() + timeout
         while not (ends := [o for o in self.outcomes if o.request_id == request_id and is_end(o)]):
             self.outcomes += self.batches.get(timeout=max(0.01, deadline - time.monotonic()))
@@ -120,17 +121,14 @@ class Harness:
         self.wait(lambda: self.heard.states[-1:] == [EngineState.SERVING], "the loop serves")
 
     def wait(self, is_true: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 10
-        while not is_true():
-            assert time.monotonic() < deadline, what
-            time.sleep(0.005)
+        wait_until(is_true, what)
 
     def submit(self, request: Request) -> None:
         self.loop.post(Submit(request, time.monotonic()))
 
     def stop(self) -> None:
         self.loop.post(Stop())
-        self.thread.join(10)
+        self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive()
         while not self.heard.batches.empty():
             self.heard.outcomes += self.heard.batches.get()
@@ -170,21 +168,19 @@ def test_steady_decode_is_planned_one_step_ahead_and_gives_the_same_tokens(harne
 
 
 def test_a_step_reports_all_its_requests_in_one_call(harness: Harness) -> None:
+    harness.runner.hold_at = 0
     for name in ("a", "b", "c"):
         harness.submit(build_request(name, 5, 50))
-    seen = [batch for _ in range(58) if (batch := _next_batch(harness)) is not None]
+    harness.wait(lambda: harness.loop.stats.requests_total == 3, "all three are known")
+    harness.runner.released.set()
+    seen: list[Sequence[Outcome]] = []
+    while sum(is_end(outcome) for batch in seen for outcome in batch) < 3:
+        seen.append(harness.heard.batches.get(timeout=PATIENCE_SECONDS))
     steps = [b for b in seen if any(isinstance(o, RequestEvent) and isinstance(o.event, TokensCommitted) for o in b)]
     for batch in steps:
         ids = [o.request_id for o in batch if isinstance(o, RequestEvent) and isinstance(o.event, TokensCommitted)]
         assert len(ids) == len(set(ids))
     assert max(len(batch) for batch in steps) >= 3
-
-
-def _next_batch(harness: Harness) -> Sequence[Outcome] | None:
-    try:
-        return harness.heard.batches.get(timeout=0.05)
-    except queue.Empty:
-        return None
 
 
 def test_a_lost_rank_ends_every_request_and_the_next_group_begins_anew_without_loading() -> None:
@@ -248,16 +244,16 @@ def test_ranks_that_differ_end_the_loop() -> None:
 def test_memory_is_answered_while_idle_and_while_serving_and_refused_without_a_group(harness: Harness) -> None:
     answers: queue.SimpleQueue[list[MemoryAccount] | None] = queue.SimpleQueue()
     harness.loop.post(MeasureMemory(answers.put))
-    assert answers.get(timeout=5) == [ACCOUNT]
+    assert answers.get(timeout=PATIENCE_SECONDS) == [ACCOUNT]
     harness.submit(build_request("a", 5, 400))
     harness.loop.post(MeasureMemory(answers.put))
-    assert answers.get(timeout=5) == [ACCOUNT]
+    assert answers.get(timeout=PATIENCE_SECONDS) == [ACCOUNT]
     harness.group.form_errors = [TransportError("not there") for _ in range(20)]
     harness.group.is_lost = True
     harness.loop.post(Wake())
     harness.wait(lambda: harness.heard.states[-1] is EngineState.FORMING, "the loop forms")
     harness.loop.post(MeasureMemory(answers.put))
-    assert answers.get(timeout=5) is None
+    assert answers.get(timeout=PATIENCE_SECONDS) is None
 
 
 def test_every_request_ends_exactly_once_through_cancels_and_losses() -> None:

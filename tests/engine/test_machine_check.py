@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from support.row_invariance import product_by_row_count
 from twinspark_engine.machine_check import check_machine
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.parameters import ModelWeights
@@ -27,11 +28,11 @@ def test_this_machine_passes(loaded: tuple[ModelConfig, ModelWeights]) -> None:
     check_machine(*loaded)
 
 
-def test_a_plain_product_is_refused_by_name(
+def test_a_product_that_follows_the_row_count_is_refused_by_name(
     loaded: tuple[ModelConfig, ModelWeights], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def plain(x: torch.Tensor, weight: torch.Tensor, *, row_class: RowClass) -> torch.Tensor:
-        return torch.nn.functional.linear(x, weight)
+        return product_by_row_count(x, weight)
 
     monkeypatch.setattr(self_check, "linear", plain)
     with pytest.raises(RowInvarianceError, match=r"linear \d+ x \d+"):

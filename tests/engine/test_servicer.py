@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import CollectorRegistry
 
-from support.engine_client import EngineClient, Reply, build_message, wait_for
+from support.engine_client import EngineClient, Reply, build_message
 from support.hash_runner import VOCABULARY_SIZE, HashRunner
+from support.waiting import PATIENCE_SECONDS, eventually
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.engine.v1.engine_pb2_grpc import add_EngineServiceServicer_to_server
 from twinspark_engine.convert import RequestBounds
@@ -45,6 +46,7 @@ class Service:
     client: EngineClient
     group: HeldGroup
     servicer: EngineServicer
+    runner: HashRunner
 
 
 @pytest.fixture
@@ -53,7 +55,8 @@ async def held() -> AsyncIterator[Service]:
     streams, group = RequestStreams(), HeldGroup()
     server = RpcServer("engine", _Listen(), CollectorRegistry())
     listener = EventLoopListener(streams, server.set_serving)
-    loaded = LoadedRank(HashRunner(num_slots=2, step_seconds=0.002), lambda: measure_memory(0, {"weights": 5}))
+    runner = HashRunner(num_slots=2)
+    loaded = LoadedRank(runner, lambda: measure_memory(0, {"weights": 5}))
     scheduler = Scheduler(SchedulerLimits(2, 512, 64, 128, 1))
     loop = EngineLoop(scheduler, group, lambda: loaded, listener, time.monotonic)
     servicer = EngineServicer(loop, streams, listener, DESCRIPTION, RequestBounds(VOCABULARY_SIZE, 20, 0))
@@ -62,11 +65,12 @@ async def held() -> AsyncIterator[Service]:
     thread = threading.Thread(target=loop.run, daemon=True)
     thread.start()
     client = EngineClient(f"127.0.0.1:{server.port}")
-    yield Service(client, group, servicer)
+    yield Service(client, group, servicer, runner)
     await client.close()
     group.may_form.set()
+    runner.released.set()
     loop.post(Stop())
-    await asyncio.to_thread(thread.join, 10)
+    await asyncio.to_thread(thread.join, PATIENCE_SECONDS)
     await server.stop()
 
 
@@ -109,7 +113,8 @@ async def test_a_request_beyond_the_context_is_refused_at_once(service: Service)
 
 
 async def test_requests_beyond_slots_and_queue_are_refused_and_the_others_finish(service: Service) -> None:
-    replies = await asyncio.gather(*(service.client.generate(build_message(f"r{i}", 5, 100)) for i in range(6)))
+    service.runner.step_seconds = 0.005
+    replies = await asyncio.gather(*(service.client.generate(build_message(f"r{i}", 5, 300)) for i in range(6)))
     codes = [reply.code for reply in replies]
     assert codes.count("OK") == 3, "two slots and a queue of one"
     assert {refusal(r) for r in replies if r.code != "OK"} == {("RESOURCE_EXHAUSTED", "QUEUE_FULL")}
@@ -117,21 +122,26 @@ async def test_requests_beyond_slots_and_queue_are_refused_and_the_others_finish
 
 
 async def test_an_id_that_is_in_use_is_refused(service: Service) -> None:
+    service.runner.hold_at = 2
     reply = Reply("a")
     running = asyncio.create_task(service.client.generate(build_message("a", 5, 100), reply))
-    await wait_for(lambda: bool(reply.tokens), 10, "the first request decodes")
+    await eventually(lambda: reply.tokens, "the first request decodes")
     assert refusal(await service.client.generate(build_message("a"))) == ("INVALID_ARGUMENT", "REQUEST_ID_IN_USE")
+    service.runner.released.set()
     assert (await running).code == "OK"
     assert (await service.client.generate(build_message("a"))).code == "OK"
 
 
 async def test_stats_show_a_running_request_and_memory_is_answered(service: Service) -> None:
+    service.runner.hold_at = 10
     reply = Reply("a")
     running = asyncio.create_task(service.client.generate(build_message("a", 5, 200), reply))
-    await wait_for(lambda: bool(reply.tokens), 10, "the request decodes")
+    await eventually(lambda: len(reply.tokens) == 10, "the request decodes")
     stats = await service.client.stats()
+    await asyncio.sleep(0.01)
+    assert (await service.client.stats()).quiet_ms > stats.quiet_ms, "it is held"
     assert (stats.state, stats.num_running, stats.num_slots) == (pb.ENGINE_STATE_SERVING, 1, 2)
-    assert stats.quiet_ms < 1000
+    service.runner.released.set()
     memory = await service.client.stub.GetMemory(pb.GetMemoryRequest())
     assert dict(memory.ranks[0].parts) == {"weights": 5}
     await running
@@ -149,11 +159,13 @@ async def test_log_probabilities_come_with_their_tokens(service: Service) -> Non
 
 
 async def test_while_draining_new_requests_are_refused_and_running_ones_finish(service: Service) -> None:
+    service.runner.hold_at = 2
     reply = Reply("a")
     running = asyncio.create_task(service.client.generate(build_message("a", 5, 100), reply))
-    await wait_for(lambda: bool(reply.tokens), 10, "the request decodes")
+    await eventually(lambda: reply.tokens, "the request decodes")
     drained = asyncio.create_task(service.servicer.drain())
     await asyncio.sleep(0)
     assert refusal(await service.client.generate(build_message("b"))) == ("UNAVAILABLE", "ENGINE_DRAINING")
+    service.runner.released.set()
     await drained
     assert (await running).code == "OK"

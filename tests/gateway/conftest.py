@@ -13,6 +13,7 @@ import pytest
 
 from fakes.engine import FakeEngine, serve_engine
 from support.tiny_tokenizer import write_folder
+from support.waiting import PATIENCE_SECONDS
 from twinspark_gateway.app import build_app
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.drain import Drain
@@ -89,7 +90,7 @@ async def start_gateway(model_folder: Path) -> AsyncIterator[GatewayFactory]:
             }
             values |= settings
             url = await stack.enter_async_context(serve_gateway(Settings(**values)))
-            client = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=20))
+            client = await stack.enter_async_context(httpx2.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS))
             return RunningGateway(url, fake, client)
 
         yield start

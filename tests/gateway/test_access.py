@@ -1,6 +1,5 @@
 """Keys, browsers' origins, request ids and the request log."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
+from support.waiting import eventually
 from twinspark_gateway.web.keys import Keyring, KeysError, load_keys
 
 CHAT = "/v1/chat/completions"
@@ -118,6 +118,11 @@ async def test_two_requests_may_carry_one_id(gateway: Any) -> None:
     assert len({request.request_id for request in gateway.engine.requests}) == 2
 
 
+def requests_of(lines: list[Any]) -> list[Any]:
+    """Give the lines of requests that are worth one."""
+    return [line for line in lines if line["event"] == "request" and line["log_level"] == "info"]
+
+
 async def test_each_request_leaves_one_log_line_without_text(start_gateway: Any) -> None:
     gateway = await start_gateway()
     with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as lines:
@@ -126,8 +131,8 @@ async def test_each_request_leaves_one_log_line_without_text(start_gateway: Any)
         await gateway.post(CHAT, HELLO | {"stop": 5, "temperature": "a secret text"})
         await gateway.client.get("/a-secret-path")
         await gateway.client.get("/health")
-        await asyncio.sleep(0.05)
-    requests = [line for line in lines if line["event"] == "request" and line["log_level"] == "info"]
+        await eventually(lambda: len(requests_of(lines)) == 4, lambda: lines)
+    requests = requests_of(lines)
     # A stream's line comes after its last byte.
     requests.sort(key=lambda line: (line["status"], line.get("stream", False)))
     assert [line["status"] for line in requests] == [200, 200, 400, 404]

@@ -17,6 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from fakes.engine import FakeEngine, serve_engine
+from support.waiting import PATIENCE_SECONDS
 from twinspark_gateway.app import build_app
 from twinspark_gateway.schemas.sampling_defaults import GenerationConfigError, load_sampling_defaults
 from twinspark_gateway.settings import Settings
@@ -37,7 +38,9 @@ def environment(**settings: Any) -> dict[str, str]:
 def run(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     """Run the gateway to its end."""
     command = [sys.executable, "-m", "twinspark_gateway", *arguments]
-    return subprocess.run(command, env=environment(**settings), capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, env=environment(**settings), capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
 
 
 def test_torch_is_not_imported(model_folder: Path) -> None:
@@ -52,7 +55,9 @@ def test_torch_is_not_imported(model_folder: Path) -> None:
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
-async def wait_healthy(client: httpx2.AsyncClient, process: subprocess.Popen[bytes], seconds: float = 30) -> None:
+async def wait_healthy(
+    client: httpx2.AsyncClient, process: subprocess.Popen[bytes], seconds: float = PATIENCE_SECONDS
+) -> None:
     """Until /health answers 200; fails once the process ends or the time is over."""
     deadline = time.monotonic() + seconds
     status: object = None
@@ -91,7 +96,7 @@ def started(
 
 async def test_it_serves_and_ends_running_requests_on_sigterm(started: tuple[subprocess.Popen[bytes], int]) -> None:
     process, port = started
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
         await wait_healthy(client, process)
         body = {"prompt": "hello", "max_tokens": 10, "ignore_eos": True, "stream": True}
         async with client.stream("POST", "/v1/completions", json=body) as response:
@@ -100,18 +105,18 @@ async def test_it_serves_and_ends_running_requests_on_sigterm(started: tuple[sub
             process.send_signal(signal.SIGTERM)
             rest = [line async for line in lines]
     assert rest[-2] == "data: [DONE]"
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_SECONDS) == 0
 
 
 LONG = {"prompt": "hello", "max_tokens": 400, "ignore_eos": True}
 STOPS = "The server stops: running requests end, new ones are refused."
 
 
-async def wait_stopped(process: subprocess.Popen[bytes], seconds: float) -> str:
+async def wait_stopped(process: subprocess.Popen[bytes]) -> str:
     """Wait for a good end without a traceback; give the log."""
     assert process.stdout is not None
-    log = (await asyncio.wait_for(asyncio.to_thread(process.stdout.read), seconds)).decode()
-    assert process.wait(5) == 0
+    log = (await asyncio.wait_for(asyncio.to_thread(process.stdout.read), PATIENCE_SECONDS)).decode()
+    assert process.wait(PATIENCE_SECONDS) == 0
     assert "Traceback" not in log
     assert "Exception in ASGI" not in log
     assert "timeout graceful" not in log
@@ -124,7 +129,7 @@ async def test_what_the_drain_leaves_ends_with_an_error_in_its_own_form(
     started: tuple[subprocess.Popen[bytes], int], number: signal.Signals
 ) -> None:
     process, port = started
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
         await wait_healthy(client, process)
         whole = asyncio.create_task(client.post("/v1/completions", json=LONG))
         reader, half_sent = await asyncio.open_connection("127.0.0.1", port)
@@ -140,7 +145,7 @@ async def test_what_the_drain_leaves_ends_with_an_error_in_its_own_form(
     assert (error["type"], error["message"]) == ("server_error", STOPS)
     assert (refused.status_code, refused.json()["error"]) == (503, error)
     assert json.loads((await reader.read()).partition(b"\r\n\r\n")[2])["error"] == error
-    await wait_stopped(process, 10)
+    await wait_stopped(process)
     half_sent.close()
 
 
@@ -163,14 +168,14 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(
         await asyncio.to_thread(deaf.sendall, head + body)
         await asyncio.sleep(1)
         server.should_exit = True
-        await asyncio.wait_for(serving, 10)
+        await asyncio.wait_for(serving, PATIENCE_SECONDS)
     assert [line["outcome"] for line in lines if line["event"] == "request"] == ["cancelled"]
     assert not caplog.records
 
 
 async def test_a_second_ctrl_c_ends_the_drain(started: tuple[subprocess.Popen[bytes], int]) -> None:
     process, port = started
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
         await wait_healthy(client, process)
         whole = asyncio.create_task(client.post("/v1/completions", json=LONG))
         await asyncio.sleep(0.5)
@@ -178,8 +183,8 @@ async def test_a_second_ctrl_c_ends_the_drain(started: tuple[subprocess.Popen[by
         await asyncio.sleep(0.5)
         assert not whole.done()
         process.send_signal(signal.SIGINT)
-        assert (await asyncio.wait_for(whole, 3)).status_code == 503
-    await wait_stopped(process, 10)
+        assert (await asyncio.wait_for(whole, PATIENCE_SECONDS)).status_code == 503
+    await wait_stopped(process)
 
 
 async def test_a_new_request_during_the_drain_is_a_503(model_folder: Path) -> None:

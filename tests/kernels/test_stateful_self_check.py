@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from support.row_invariance import threads
+from support.row_invariance import product_by_row_count, threads
 from twinspark_kernels import stateful_self_check
 from twinspark_kernels.kda import KdaInputs, KdaParams, kda_recurrent
 from twinspark_kernels.self_check import RowInvarianceError
@@ -28,7 +28,8 @@ def test_an_op_that_follows_the_number_of_slots_is_named_with_its_shape(monkeypa
 
 def test_attention_tiles_as_high_as_the_rows_are_many_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def plain(x: Tensor, keys: Tensor) -> Tensor:
-        return torch.softmax(x @ keys[0, :, : x.shape[1]].t(), -1) @ keys[0, :, : x.shape[1]]
+        latent = keys[0, :, : x.shape[1]]
+        return product_by_row_count(torch.softmax(x @ latent.T / len(latent), -1), latent.T)
 
     monkeypatch.setattr(stateful_self_check, "_attend_chunk", plain)
     with pytest.raises(RowInvarianceError, match=r"^latent_attention 100: row"):

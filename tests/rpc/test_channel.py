@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from support.echo_service import ECHO_SERVICE, EchoServicer, echo
+from support.waiting import PATIENCE_SECONDS
 from twinspark_rpc import ChannelSettings, MethodPolicy, open_channel
 from twinspark_rpc.channel import build_target
 
@@ -19,7 +20,7 @@ async def test_a_call_that_exceeds_its_policy_ends_with_deadline_exceeded(start_
     policy = MethodPolicy(ECHO_SERVICE, "Echo", timeout_seconds=0.2)
     channel = connect(await start_server(), policies=[policy])
     with pytest.raises(grpc.aio.AioRpcError) as failed:
-        await asyncio.wait_for(echo(channel)("wait"), 5)
+        await asyncio.wait_for(echo(channel)("wait"), PATIENCE_SECONDS)
     assert failed.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
@@ -38,7 +39,7 @@ async def test_a_call_with_a_retry_policy_is_repeated_and_one_without_is_not(sta
     with pytest.raises(grpc.aio.AioRpcError):
         await echo(connect(server))("hello")
     assert servicer.num_calls == 1
-    channel = connect(server, policies=[MethodPolicy(ECHO_SERVICE, timeout_seconds=5, max_attempts=4)])
+    channel = connect(server, policies=[MethodPolicy(ECHO_SERVICE, timeout_seconds=PATIENCE_SECONDS, max_attempts=4)])
     assert await echo(channel)("hello") == "hello"
     assert servicer.num_calls == 3
 
@@ -50,11 +51,13 @@ async def test_calls_go_to_the_replicas_in_turn(start_server: Any, connect: Any,
     registry._names_to_collectors.clear()
     servers.append(await start_server(second))
     channel = connect(*servers)
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(PATIENCE_SECONDS):  # until both are connected
+        while not (first.num_calls and second.num_calls):
+            await echo(channel)("hello", wait_for_ready=True)
+    first.num_calls = second.num_calls = 0
     for _ in range(20):
-        await echo(channel)("hello", wait_for_ready=True)
-        await asyncio.sleep(0.005)
-    assert min(first.num_calls, second.num_calls) >= 5
+        await echo(channel)("hello")
+    assert (first.num_calls, second.num_calls) == (10, 10)
 
 
 STOPPABLE = """
@@ -76,12 +79,12 @@ asyncio.run(main())
 
 
 async def repeat_until_served(channel: grpc.aio.Channel) -> str:
-    for _ in range(50):
-        try:
-            return str(await echo(channel)("again", timeout=5))
-        except grpc.aio.AioRpcError:
-            await asyncio.sleep(0.1)
-    return "never"
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            try:
+                return str(await echo(channel)("again"))
+            except grpc.aio.AioRpcError:
+                await asyncio.sleep(0.1)
 
 
 async def test_a_stopped_server_is_noticed_after_the_keepalive_timeout() -> None:
@@ -99,9 +102,9 @@ async def test_a_stopped_server_is_noticed_after_the_keepalive_timeout() -> None
             peer.send_signal(signal.SIGSTOP)
             started = time.monotonic()
             with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await asyncio.wait_for(call, 10)
+                await asyncio.wait_for(call, PATIENCE_SECONDS)
             assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert 0.5 < time.monotonic() - started < 4
+            assert time.monotonic() - started > 0.5
             peer.send_signal(signal.SIGCONT)
             # The peer gives up connections too: its clock says that it heard nothing. A call may meet one of these.
             assert await repeat_until_served(channel) == "again"

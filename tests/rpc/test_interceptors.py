@@ -1,7 +1,7 @@
 """What callers see of errors, and what is logged and counted."""
 
-import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import grpc
@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from structlog.contextvars import bound_contextvars
 
 from support.echo_service import ECHO_SERVICE, EchoServicer, echo, stream
+from support.waiting import eventually
 from twinspark_rpc import configure_logging, read_status, request_metadata
 
 
@@ -52,11 +53,12 @@ async def test_calls_are_counted_by_method_and_status(
     await echo(channel)("hello")
     with pytest.raises(grpc.aio.AioRpcError):
         await echo(channel)("loud")
-    await asyncio.sleep(0.1)  # a caller has its status a moment before the call is counted
     labels = {"method": f"/{ECHO_SERVICE}/Echo"}
+    # A caller has its status a moment before the call is counted.
+    count = partial(registry.get_sample_value, "twinspark_echo_rpc_duration_seconds_count", labels)
+    await eventually(lambda: count() == 2, "both calls are counted")
     for code in ("OK", "RESOURCE_EXHAUSTED"):
         assert registry.get_sample_value("twinspark_echo_rpcs_total", {**labels, "code": code}) == 1
-    assert registry.get_sample_value("twinspark_echo_rpc_duration_seconds_count", labels) == 2
 
 
 async def test_the_request_id_travels_from_the_context_of_the_caller_to_the_log_of_the_server(
@@ -82,10 +84,7 @@ async def test_cancelling_a_stream_closes_the_generator_of_the_service_at_once(
     call = stream(channel)("hello")
     assert await call.read() == "hello"
     call.cancel()
-    for _ in range(100):
-        await asyncio.sleep(0.01)
-        if servicer.num_closed_streams:
-            break
-    assert servicer.num_closed_streams == 1
+    await eventually(lambda: servicer.num_closed_streams == 1, "the generator is closed")
     labels = {"method": f"/{ECHO_SERVICE}/Stream", "code": "CANCELLED"}
-    assert registry.get_sample_value("twinspark_echo_rpcs_total", labels) == 1
+    count = partial(registry.get_sample_value, "twinspark_echo_rpcs_total", labels)
+    await eventually(lambda: count() == 1, "the call is counted")

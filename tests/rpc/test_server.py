@@ -12,6 +12,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from prometheus_client import CollectorRegistry
 
 from support.echo_service import ECHO_SERVICE, echo
+from support.waiting import PATIENCE_SECONDS
 from twinspark_rpc import AddressTakenError
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -64,25 +65,25 @@ async def test_sigterm_flips_health_then_drains_then_stops(start_server: Any, co
     serving = asyncio.ensure_future(server.run_until_signal(drain))
     await asyncio.sleep(0.05)
     os.kill(os.getpid(), signal.SIGTERM)
-    await asyncio.wait_for(serving, 5)
+    await asyncio.wait_for(serving, PATIENCE_SECONDS)
     assert events == [NOT_SERVING]
     with pytest.raises(grpc.aio.AioRpcError) as failed:
-        await echo(channel)("hello", timeout=2)
+        await echo(channel)("hello", timeout=PATIENCE_SECONDS)
     assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 async def test_drain_that_does_not_end_is_cut_after_its_time(start_server: Any) -> None:
     server = await start_server(drain_seconds=0.2)
-    await asyncio.wait_for(server.stop(lambda: asyncio.sleep(60)), 3)
+    await asyncio.wait_for(server.stop(asyncio.Event().wait), PATIENCE_SECONDS)
 
 
 async def test_a_second_signal_stops_at_once(start_server: Any) -> None:
-    server = await start_server(drain_seconds=60)
-    serving = asyncio.ensure_future(server.run_until_signal(lambda: asyncio.sleep(60)))
+    server = await start_server(drain_seconds=600)
+    serving = asyncio.ensure_future(server.run_until_signal(asyncio.Event().wait))
     for _ in range(2):
         await asyncio.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
-    await asyncio.wait_for(serving, 5)
+    await asyncio.wait_for(serving, PATIENCE_SECONDS)
 
 
 async def test_a_taken_port_is_an_error_that_names_it(start_server: Any, registry: CollectorRegistry) -> None:

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from support.echo_service import ECHO_SERVICE, EchoServicer, add_echo_servicer, echo
+from support.waiting import PATIENCE_SECONDS
 from twinspark_rpc import ChannelSettings, ListenSettings, RpcServer, open_channel
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
@@ -32,7 +33,7 @@ async def call(listen: ListenSettings, settings: ChannelSettings) -> str:
     await server.start()
     try:
         async with open_channel(f"127.0.0.1:{server.port}", settings) as channel:
-            return str(await echo(channel)("hello", timeout=5))
+            return str(await echo(channel)("hello", timeout=PATIENCE_SECONDS))
     finally:
         await server.stop()
 

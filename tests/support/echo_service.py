@@ -33,7 +33,7 @@ class EchoServicer:
         if request == "secret":
             raise KeyError("the password is swordfish")
         if request == "wait":
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         return request
 
     async def Stream(self, request: str, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[str]:

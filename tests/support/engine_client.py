@@ -2,18 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from support.waiting import PATIENCE_SECONDS
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.engine.v1.engine_pb2_grpc import EngineServiceStub
 from twinspark_rpc import ChannelSettings, RemoteStatus, open_channel, read_status
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
+PROBE_SECONDS = 1.0
+"""A rank that is stopped answers no probe of its health."""
 
 
 class _Settings(ChannelSettings):
@@ -44,14 +46,6 @@ class Reply:
         return "OK" if self.status is None else self.status.code.name
 
 
-async def wait_for(is_true: Callable[[], bool], timeout: float, what: str) -> None:
-    """Poll until is_true; AssertionError after the timeout."""
-    deadline = time.monotonic() + timeout
-    while not is_true():
-        assert time.monotonic() < deadline, f"not within {timeout:g} s: {what}"
-        await asyncio.sleep(0.01)
-
-
 def build_message(
     request_id: str, num_prompt_tokens: int = 5, max_tokens: int = 8, **fields: Any
 ) -> pb.GenerateRequest:
@@ -63,7 +57,7 @@ def build_message(
 class EngineClient:
     """One channel; its keepalive gives up a silent engine after `silence_seconds`."""
 
-    def __init__(self, address: str, silence_seconds: float = 2.0) -> None:
+    def __init__(self, address: str, silence_seconds: float = PATIENCE_SECONDS) -> None:
         self.channel = open_channel(
             address, _Settings(keepalive_timeout_seconds=silence_seconds), max_backoff_seconds=0.2
         )
@@ -85,17 +79,17 @@ class EngineClient:
 
     async def health(self) -> str:
         try:
-            answer = await self._health.Check(health_pb2.HealthCheckRequest(service=""), timeout=1)
+            answer = await self._health.Check(health_pb2.HealthCheckRequest(service=""), timeout=PROBE_SECONDS)
         except grpc.aio.AioRpcError as error:
             return str(error.code().name)
         return "SERVING" if answer.status == SERVING else "NOT_SERVING"
 
-    async def wait_health(self, wanted: str, timeout: float = 15.0) -> None:
+    async def wait_health(self, wanted: str, timeout: float = PATIENCE_SECONDS) -> None:
         deadline = time.monotonic() + timeout
         while (seen := await self.health()) != wanted:
             assert time.monotonic() < deadline, f"health is {seen}, not {wanted}, after {timeout:g} s"
             await asyncio.sleep(0.05)
 
     async def stats(self) -> pb.GetStatsResponse:
-        answer: pb.GetStatsResponse = await self.stub.GetStats(pb.GetStatsRequest(), timeout=2)
+        answer: pb.GetStatsResponse = await self.stub.GetStats(pb.GetStatsRequest(), timeout=PATIENCE_SECONDS)
         return answer

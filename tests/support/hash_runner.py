@@ -5,6 +5,7 @@ do.
 """
 
 import hashlib
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -36,7 +37,10 @@ class HashSlot:
 
 
 class HashRunner:
-    """execute and reset as the real one; `step_seconds` makes a forward last."""
+    """execute and reset as the real one; `step_seconds` makes a forward last.
+
+    From step `hold_at` on it waits until `released` is set, so that a test can look while requests run.
+    """
 
     def __init__(self, transport: Transport | None = None, num_slots: int = 4, step_seconds: float = 0.0) -> None:
         self.transport = transport or LocalTransport()
@@ -45,6 +49,8 @@ class HashRunner:
         self.slots: dict[int, HashSlot] = {}
         self.next_step = 0
         self.largest_forward = 0
+        self.hold_at: int | None = None
+        self.released = threading.Event()
 
     def reset(self) -> None:
         self.slots.clear()
@@ -53,6 +59,8 @@ class HashRunner:
     def execute(self, plan: StepPlan) -> StepResult:
         assert plan.step == self.next_step, "steps come in order, without gaps"
         assert not plan.is_empty
+        if self.hold_at is not None and plan.step >= self.hold_at:
+            self.released.wait()
         self.next_step += 1
         for slot in plan.cancelled_slots:
             self.slots.pop(slot, None)

@@ -6,16 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import psutil
+
+from support.waiting import wait_until
 
 START_SECONDS = 120.0
 MARK = "LAUNCHED_BY_TEST"
@@ -121,7 +122,7 @@ class Launched:
 
     def wait_healthy(self) -> Self:
         """Until /health is ok."""
-        wait_until(self.is_healthy, START_SECONDS, lambda: self.output)
+        wait_until(self.is_healthy, lambda: self.output, START_SECONDS)
         return self
 
     def is_healthy(self) -> bool:
@@ -164,11 +165,3 @@ def take_terminal() -> None:
     import termios
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float, explain: Callable[[], str] = str) -> None:
-    """Poll; AssertionError with the explanation after that many seconds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {explain()}"
-        time.sleep(0.1)

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from support.free_ports import pick_free_ports
+from support.waiting import PATIENCE_SECONDS
 
 HASH_ENGINE = Path(__file__).parent / "hash_engine.py"
 EXCHANGE_TIMEOUT_SECONDS = 2.0
@@ -42,7 +42,7 @@ class RankProcess:
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 
-    def wait(self, timeout: float = 10.0) -> int:
+    def wait(self, timeout: float = PATIENCE_SECONDS) -> int:
         assert self.process is not None
         return self.process.wait(timeout)
 
@@ -115,12 +115,3 @@ def rank_processes(
     finally:
         for rank_process in ranks:
             rank_process.kill()
-
-
-def wait_until(is_true: Callable[[], bool], timeout: float, what: str) -> float:
-    """Seconds until is_true; AssertionError after the timeout."""
-    started = time.monotonic()
-    while not is_true():
-        assert time.monotonic() - started < timeout, f"not within {timeout:g} s: {what}"
-        time.sleep(0.02)
-    return time.monotonic() - started

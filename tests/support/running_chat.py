@@ -21,7 +21,7 @@ def post(port: int, path: str, body: dict[str, Any], timeout: float = 60.0) -> t
         connection.close()
 
 
-def get(port: int, path: str, timeout: float = 10.0) -> tuple[int, dict[str, Any]]:
+def get(port: int, path: str, timeout: float = 60.0) -> tuple[int, dict[str, Any]]:
     """Status and JSON object of a reply."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:

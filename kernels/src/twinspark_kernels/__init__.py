@@ -1,1 +1,9 @@
-"""Row-invariant ops of GLM-5.3-Flash: one folder an op, a reference beside each kernel."""
+"""Row-invariant ops of GLM-5.3-Flash: one folder an op, a reference beside each kernel.
+
+Importing the package has MKL sum in an order that does not follow the number of threads, for the whole process: MKL
+reads the variable at its first product (docs/decisions/007-mkl-sums-in-one-order.md).
+"""
+
+import os
+
+os.environ["MKL_CBWR"] = "AUTO,STRICT"

@@ -69,11 +69,12 @@ def check_row_invariance(shapes: OpShapes) -> None:
 
 
 def check_rows(name: str, op: RowOp, x: torch.Tensor) -> None:
-    """Compare `op(x)` with op on single rows, on a prefix and on the rows in reverse; `op` maps rows to rows.
+    """Compare `op(x)` with op on one thread, on single rows, on a prefix and on the rows in reverse.
 
-    Raises RowInvarianceError naming `name`, the row and the number of threads.
+    `op` maps rows to rows. Raises RowInvarianceError naming `name`, the row and the number of threads.
     """
     whole, rows = op(x), len(x)
+    _check_one_thread(name, op, x, whole)
     singles = [torch.tensor([row]) for row in (0, 1, rows // 2, rows - 1)]
     for picked in (*singles, torch.arange(rows // 2 + 1), torch.arange(rows - 1, -1, -1)):
         same = (op(x[picked]) == whole[picked]).flatten(1).all(1)
@@ -84,3 +85,19 @@ def check_rows(name: str, op: RowOp, x: torch.Tensor) -> None:
                 f"({torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}); "
                 "replies would depend on who else is served. Try one thread, or another torch build"
             )
+
+
+def _check_one_thread(name: str, op: RowOp, x: torch.Tensor, whole: torch.Tensor) -> None:
+    count = torch.get_num_threads()
+    if count == 1:
+        return
+    torch.set_num_threads(1)
+    try:
+        same = bool((op(x) == whole).all())
+    finally:
+        torch.set_num_threads(count)
+    if not same:
+        raise RowInvarianceError(
+            f"{name}: one thread gives other bits than {count} on this CPU; replies would depend on the number of "
+            "threads. Try one thread, or another torch build"
+        )

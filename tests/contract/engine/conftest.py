@@ -7,6 +7,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,12 +19,12 @@ from fakes.engine import FakeEngine, serve_engine
 from fakes.engine_model import FakeModel
 from support.engine_client import EngineClient
 from support.free_ports import pick_free_ports
+from support.waiting import PATIENCE_SECONDS
 from twinspark_tools.tiny_checkpoint import SHAPES, write_checkpoint
 
 NUM_SLOTS = 2
 QUEUE_LIMIT = 6
 CONTEXT = 1024
-START_SECONDS = 60
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +83,7 @@ async def engine(request: pytest.FixtureRequest) -> AsyncIterator[EngineClient]:
     if request.param != "fake":
         addresses = request.getfixturevalue("real_addresses")
         client = EngineClient(addresses[1 if request.param == "one_rank" else 2])
-        await client.wait_health("SERVING", START_SECONDS)
+        await client.wait_health("SERVING")
         yield client
         await client.close()
         return
@@ -98,7 +99,8 @@ async def engine(request: pytest.FixtureRequest) -> AsyncIterator[EngineClient]:
 async def idle_after(engine: EngineClient) -> AsyncIterator[None]:
     """After every test each slot and the queue must come free by themselves."""
     yield
-    for _ in range(500):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
         stats = await engine.stats()
         if stats.num_running == stats.num_waiting == stats.num_prefilling == 0:
             return

@@ -2,12 +2,14 @@
 
 import asyncio
 import itertools
+import time
 from typing import Any
 
 import grpc
 import pytest
 
 from support.engine_client import EngineClient
+from support.waiting import PATIENCE_SECONDS
 from twinspark.engine.v1 import engine_pb2 as pb
 
 _ids = itertools.count()
@@ -31,7 +33,8 @@ async def describe(engine: EngineClient) -> pb.DescribeResponse:
 
 async def wait_for(engine: EngineClient, **gauges: int) -> None:
     """Wait until gauges of GetStats have these values."""
-    for _ in range(1000):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
         stats = await engine.stats()
         if all(getattr(stats, name) == value for name, value in gauges.items()):
             return

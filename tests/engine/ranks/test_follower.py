@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from support.hash_runner import HashRunner
+from support.waiting import PATIENCE_SECONDS
 from twinspark.engine.v1 import rank_pb2 as pb
 from twinspark_engine.errors import RankLostError
 from twinspark_engine.memory import MemoryAccount
@@ -27,7 +28,7 @@ class UnconnectedTransport(PairTransport):
     """Forms a group with nobody."""
 
     def __init__(self) -> None:
-        super().__init__(1, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timedelta(seconds=1))
+        super().__init__(1, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timedelta(seconds=PATIENCE_SECONDS))
 
     def join_store(self, host: str, port: int) -> None:
         if port == 0:
@@ -76,7 +77,7 @@ class Harness:
             self.follower.post(command)
         thread = threading.Thread(target=self.follower.run, daemon=True)
         thread.start()
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()
 
     def join(self, epoch: int = 7, port: int = 1) -> JoinEpoch:

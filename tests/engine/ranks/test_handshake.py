@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from support.rank_processes import rank_processes
+from support.waiting import PATIENCE_SECONDS
 from twinspark.engine.v1.rank_pb2_grpc import add_RankServiceServicer_to_server
 from twinspark_engine.errors import RanksDifferError
 from twinspark_engine.ranks.follower import Command, Follower, Load
@@ -70,10 +71,10 @@ async def follower_side() -> AsyncIterator[FollowerSide]:
 async def form(side: FollowerSide, values: AgreedValues) -> None:
     """Rank 0's handshake; the load that follows it fails, so that no group is formed."""
     channel = open_channel(side.address, _Channel())
-    timeout = timedelta(seconds=2)
+    timeout = timedelta(seconds=PATIENCE_SECONDS)
     transport = PairTransport(0, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timeout)
     links = [FollowerLink(1, channel, lambda: None)]
-    leader = Leader(LeaderSettings("127.0.0.1", 2.0), values, transport, links, asyncio.get_running_loop())
+    leader = Leader(LeaderSettings("127.0.0.1", PATIENCE_SECONDS), values, transport, links, asyncio.get_running_loop())
 
     def load() -> None:
         raise TransportError("agreed")
@@ -117,9 +118,9 @@ async def test_a_differing_hash_stops_both_ranks(follower_side: FollowerSide, na
 
 async def test_an_older_epoch_is_refused_and_the_next_attempt_is_newer(follower_side: FollowerSide) -> None:
     channel = open_channel(follower_side.address, _Channel())
-    transport = PairTransport(0, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timedelta(seconds=2))
+    transport = PairTransport(0, 2, form_tcp_group, bind_host="127.0.0.1", timeout=timedelta(seconds=PATIENCE_SECONDS))
     links = [FollowerLink(1, channel, lambda: None)]
-    leader = Leader(LeaderSettings("127.0.0.1", 2.0), VALUES, transport, links, asyncio.get_running_loop())
+    leader = Leader(LeaderSettings("127.0.0.1", PATIENCE_SECONDS), VALUES, transport, links, asyncio.get_running_loop())
     future = 1 << 62
 
     def load() -> None:
@@ -151,7 +152,7 @@ async def test_two_processes_that_differ_both_exit_with_78(tmp_path: Path) -> No
     ]
     with rank_processes(tmp_path, of_rank=lambda rank: different[rank]) as pair:
         pair.start()
-        assert [await asyncio.to_thread(rank.wait, 30) for rank in pair.ranks] == [78, 78]
+        assert [await asyncio.to_thread(rank.wait) for rank in pair.ranks] == [78, 78]
         for rank in pair.ranks:
             lines = [(x["name"], x["leader_value"], x["follower_value"]) for x in rank.logs("ranks_differ")]
             assert lines == [("slots", "3", "5"), ("checkpoint", "left", "right")]

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
 
 import grpc
 import pytest
 
+from support.waiting import PATIENCE_SECONDS, eventually
 from twinspark.engine.v1 import rank_pb2 as pb
 from twinspark.engine.v1.rank_pb2_grpc import RankServiceServicer, add_RankServiceServicer_to_server
 from twinspark_engine.ranks.link import FollowerLink
@@ -48,15 +51,17 @@ async def link() -> AsyncIterator[FollowerLink]:
     await server.stop(0)
 
 
+def has_no_sender_since(before: set[asyncio.Task[Any]]) -> bool:
+    return not any("_consume_request_iterator" in repr(task) for task in asyncio.all_tasks() - before)
+
+
 async def test_a_stream_that_the_follower_ends_is_lost_and_leaves_no_task(link: FollowerLink) -> None:
     for epoch in (1, 2):
         before = asyncio.all_tasks()
         await link.open(epoch)
-        assert (await link.next_response(5)).ready.epoch == epoch
+        assert (await link.next_response(PATIENCE_SECONDS)).ready.epoch == epoch
         with pytest.raises(TransportError, match="the group is lost"):
-            await link.next_response(5)
+            await link.next_response(PATIENCE_SECONDS)
         assert "UNAVAILABLE" in link.lost
-        await asyncio.sleep(0.05)
-        senders = [task for task in asyncio.all_tasks() - before if "_consume_request_iterator" in repr(task)]
-        assert senders == []
+        await eventually(partial(has_no_sender_since, before), "its sender has ended")
     await link.close()

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from support.engine_client import EngineClient, Reply, build_message, wait_for
+from support.engine_client import EngineClient, Reply, build_message
 from support.rank_processes import EXCHANGE_TIMEOUT_SECONDS, RankPair, RankProcess, rank_processes
+from support.waiting import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 async def client(pair: RankPair) -> AsyncIterator[EngineClient]:
     client = EngineClient(pair.address, EXCHANGE_TIMEOUT_SECONDS)
-    await client.wait_health("SERVING", 30)
+    await client.wait_health("SERVING")
     yield client
     await client.close()
 
@@ -43,7 +44,7 @@ async def start_load(client: EngineClient) -> list[asyncio.Task[Reply]]:
     tasks = [
         asyncio.create_task(client.generate(message, reply)) for message, reply in zip(messages, replies, strict=True)
     ]
-    await wait_for(lambda: sum(bool(reply.tokens) for reply in replies) == 4, 10, "four requests decode")
+    await eventually(lambda: sum(bool(reply.tokens) for reply in replies) == 4, "four requests decode")
     return tasks
 
 
@@ -72,7 +73,7 @@ async def test_a_lost_rank_under_load_ends_every_request_and_the_pair_serves_aga
 
     lost_at = time.monotonic()
     pair.ranks[rank].send(number)
-    replies = await asyncio.wait_for(asyncio.gather(*load), 30)
+    replies = await asyncio.wait_for(asyncio.gather(*load), PATIENCE_SECONDS)
     assert [reply.code for reply in replies] == ["UNAVAILABLE"] * 6
     assert max(reply.ended_at for reply in replies) - lost_at < LOST_SECONDS
     assert all(len(reply.tokens) < 800 for reply in replies)
@@ -80,10 +81,10 @@ async def test_a_lost_rank_under_load_ends_every_request_and_the_pair_serves_aga
     assert refused.code == "UNAVAILABLE"
     assert await client.health() != "SERVING"
     if rank == 0:
-        await wait_for(lambda: count_ends(pair.ranks[1]) > num_ends, LOST_SECONDS, "the follower notices")
+        await eventually(lambda: count_ends(pair.ranks[1]) > num_ends, "the follower notices", LOST_SECONDS)
 
     await bring_back(pair.ranks[rank], number)
-    await client.wait_health("SERVING", 30)
+    await client.wait_health("SERVING")
     assert (await client.generate(PROBE)).tokens == before.tokens
     stats = await client.stats()
     assert (stats.num_running, stats.num_waiting) == (0, 0)
@@ -105,10 +106,10 @@ async def test_a_rank_lost_while_idle_is_noticed_and_the_pair_serves_again(
         assert refused.status is not None
         assert (refused.code, refused.status.reason) == ("UNAVAILABLE", "RANK_LOST")
     else:
-        await wait_for(lambda: count_ends(pair.ranks[1]) > num_ends, LOST_SECONDS, "the follower notices")
+        await eventually(lambda: count_ends(pair.ranks[1]) > num_ends, "the follower notices", LOST_SECONDS)
     await bring_back(pair.ranks[rank], number)
     await asyncio.sleep(0.3)
-    await client.wait_health("SERVING", 30)
+    await client.wait_health("SERVING")
     assert (await client.generate(PROBE)).tokens == before.tokens
 
 
@@ -117,5 +118,5 @@ async def test_both_ranks_killed_one_after_the_other_serve_again(pair: RankPair,
     for rank in (1, 0):
         pair.ranks[rank].send(signal.SIGKILL)
         await asyncio.to_thread(pair.ranks[rank].restart)
-    await client.wait_health("SERVING", 30)
+    await client.wait_health("SERVING")
     assert (await client.generate(PROBE)).tokens == before.tokens

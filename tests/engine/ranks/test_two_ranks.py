@@ -8,8 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.engine_client import EngineClient, Reply, build_message, wait_for
-from support.rank_processes import RankPair, rank_processes, wait_until
+from support.engine_client import EngineClient, Reply, build_message
+from support.rank_processes import RankPair, rank_processes
+from support.waiting import eventually, wait_until
 from twinspark.engine.v1 import engine_pb2 as pb
 
 
@@ -25,7 +26,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 async def client(pair: RankPair) -> AsyncIterator[EngineClient]:
     client = EngineClient(pair.address)
-    await client.wait_health("SERVING", 30)
+    await client.wait_health("SERVING")
     yield client
     await client.close()
 
@@ -78,10 +79,11 @@ async def test_an_idle_pair_uses_no_cpu(client: EngineClient, pair: RankPair) ->
 
 
 async def test_sigterm_lets_running_requests_finish_and_ends_both_ranks_with_0(tmp_path: Path) -> None:
-    with rank_processes(tmp_path) as pair:
+    variables = {"HASH_STEP_SECONDS": "0.005", "TWINSPARK_ENGINE_DRAIN_SECONDS": "60"}
+    with rank_processes(tmp_path, of_rank=lambda _rank: variables) as pair:
         pair.start()
         client = EngineClient(pair.address)
-        await client.wait_health("SERVING", 30)
+        await client.wait_health("SERVING")
         await end_while_a_request_runs(pair, client)
         await client.close()
 
@@ -89,10 +91,10 @@ async def test_sigterm_lets_running_requests_finish_and_ends_both_ranks_with_0(t
 async def end_while_a_request_runs(pair: RankPair, client: EngineClient) -> None:
     reply = Reply("a")
     running = asyncio.create_task(client.generate(build_message("a", max_tokens=1000), reply))
-    await wait_for(lambda: bool(reply.tokens), 10, "the request decodes")
+    await eventually(lambda: reply.tokens, "the request decodes")
     for rank in pair.ranks:
         rank.send(signal.SIGTERM)
-    await client.wait_health("NOT_SERVING", 2)
+    await client.wait_health("NOT_SERVING")
     refused = await client.generate(build_message("late"))
     assert refused.status is not None
     assert (refused.code, refused.status.reason) == ("UNAVAILABLE", "ENGINE_DRAINING")
@@ -107,6 +109,6 @@ async def test_sigterm_before_the_ranks_have_met_ends_the_process_with_0(tmp_pat
     with rank_processes(tmp_path) as ranks:
         lonely = ranks.ranks[rank]
         lonely.start()
-        wait_until(lambda: bool(lonely.logs("listening")), 20, "the rank listens")
+        wait_until(lambda: lonely.logs("listening"), "the rank listens")
         lonely.send(signal.SIGTERM)
         assert await asyncio.to_thread(lonely.wait) == 0

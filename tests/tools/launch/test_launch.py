@@ -22,7 +22,8 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from support.free_ports import pick_free_ports
-from support.launched import START_SECONDS, Launched, MadeRun, TerminalEnd, live_pids_of_machine, wait_until
+from support.launched import START_SECONDS, Launched, MadeRun, TerminalEnd, live_pids_of_machine
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -64,7 +65,7 @@ def check_nothing_is_left(instance: Launched, while_serving: set[int], seconds: 
     assert instance.live_pids() == set()
 
 
-def read_until(screen: int, text: str, seconds: float = 20) -> str:
+def read_until(screen: int, text: str, seconds: float = PATIENCE_SECONDS) -> str:
     """What a terminal shows, up to the line that holds the text."""
     shown, deadline = "", time.monotonic() + seconds
     while text not in shown or not shown.endswith("\n"):
@@ -102,7 +103,7 @@ def test_ctrl_c_leaves_no_process(tmp_path: Path, tiny_folder: Path, terminal: t
         assert serving == all_pids(instance)
         assert len(serving) == 5
         os.write(ours, b"\x03")
-        assert instance.process.wait(40) == 0
+        assert instance.process.wait(PATIENCE_SECONDS) == 0
         check_nothing_is_left(instance, serving)
 
 
@@ -122,7 +123,7 @@ def test_make_run_prints_its_url_and_grpc_addresses_and_ctrl_c_ends_all_of_it(
         assert serving == all_pids(instance) | {instance.process.pid}
         assert len(serving) == 6
         os.write(ours, b"\x03")
-        instance.process.wait(40)
+        instance.process.wait(PATIENCE_SECONDS)
         assert "[run] stopped" in read_until(ours, "stopped")
         check_nothing_is_left(instance, serving)
     shutil.rmtree(instance.logs)
@@ -144,7 +145,7 @@ def test_a_terminal_that_goes_away_leaves_no_process(
         assert serving == all_pids(instance) | {instance.process.pid}
         os.close(theirs)
         os.close(ours)
-        assert instance.process.wait(40) == 0
+        assert instance.process.wait(PATIENCE_SECONDS) == 0
         check_nothing_is_left(instance, serving)
 
 
@@ -158,7 +159,7 @@ def test_a_killed_service_comes_back_alone_and_a_killed_launcher_leaves_no_proce
             before, pid = instance.live_pids(), service_pids(instance)[name]
             assert before == all_pids(instance)
             os.kill(pid, signal.SIGKILL)
-            wait_until(lambda name=name, pid=pid: service_pids(instance).get(name, pid) != pid, 20)  # type: ignore[misc]
+            wait_until(lambda name=name, pid=pid: service_pids(instance).get(name, pid) != pid, lambda: instance.output)  # type: ignore[misc]
             assert reply_of(instance) == first
             # One process left and one came; all others are the same.
             after = instance.live_pids()
@@ -168,8 +169,8 @@ def test_a_killed_service_comes_back_alone_and_a_killed_launcher_leaves_no_proce
         serving = instance.live_pids()
         assert serving.isdisjoint(at_first)
         instance.process.kill()
-        instance.process.wait(5)
-        check_nothing_is_left(instance, serving, 40)
+        instance.process.wait(PATIENCE_SECONDS)
+        check_nothing_is_left(instance, serving, PATIENCE_SECONDS)
 
 
 def test_a_killed_supervisor_ends_the_run_and_leaves_no_process(tmp_path: Path, tiny_folder: Path) -> None:
@@ -177,9 +178,9 @@ def test_a_killed_supervisor_ends_the_run_and_leaves_no_process(tmp_path: Path, 
         serving = instance.wait_healthy().live_pids()
         assert serving == all_pids(instance)
         os.kill(instance.run["supervisor_pid"], signal.SIGKILL)
-        assert instance.process.wait(20) == 1
+        assert instance.process.wait(PATIENCE_SECONDS) == 1
         assert "the process manager ended" in instance.output
-        check_nothing_is_left(instance, serving, 5)
+        check_nothing_is_left(instance, serving, PATIENCE_SECONDS)
 
 
 def test_two_ports_serve_side_by_side_and_a_taken_port_is_named(tmp_path: Path, tiny_folder: Path) -> None:
@@ -191,7 +192,7 @@ def test_two_ports_serve_side_by_side_and_a_taken_port_is_named(tmp_path: Path, 
         replies = [instance.wait_healthy().complete([5, 6, 7]) for instance in (first, second)]
         assert replies[0] == replies[1]
         with Launched(folders[2], one, tiny_folder) as third:
-            assert third.process.wait(20) == 1
+            assert third.process.wait(PATIENCE_SECONDS) == 1
             assert f"port {one} on 127.0.0.1 cannot be used (Address already in use)" in third.output
             assert third.live_processes() == []
         assert first.complete([5, 6, 7]) == replies[0]
@@ -201,7 +202,7 @@ def test_a_refused_checkpoint_ends_the_run_with_its_message(tmp_path: Path, tiny
     broken = shutil.copytree(tiny_folder, tmp_path / "broken")
     (broken / "model-00001-of-00002.safetensors").unlink()
     with Launched(tmp_path, pick_free_ports(1)[0], broken) as instance:
-        assert instance.process.wait(60) == 1
+        assert instance.process.wait(PATIENCE_SECONDS) == 1
         assert "engine-0 refused to start (exit status 78)" in instance.output
         assert "model-00001-of-00002.safetensors" in instance.output
         assert instance.live_processes() == []
@@ -209,7 +210,7 @@ def test_a_refused_checkpoint_ends_the_run_with_its_message(tmp_path: Path, tiny
 
 def test_a_model_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with Launched(tmp_path, pick_free_ports(1)[0], tmp_path / "nowhere") as instance:
-        assert instance.process.wait(20) == 1
+        assert instance.process.wait(PATIENCE_SECONDS) == 1
         assert f"MODEL={tmp_path / 'nowhere'}: no such folder" in instance.output
 
 
@@ -217,7 +218,7 @@ def test_a_model_folder_without_a_config_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     with Launched(tmp_path, pick_free_ports(1)[0], folder) as instance:
-        assert instance.process.wait(20) == 1
+        assert instance.process.wait(PATIENCE_SECONDS) == 1
         assert f"MODEL={folder}: the folder holds no config.json" in instance.output
         assert "Errno" not in instance.output
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.launched import wait_until
+from support.waiting import wait_until
 from twinspark_tools.launch.child import PARENT_VARIABLE
 from twinspark_tools.launch.run_folder import RunFolder, RunFolderBusyError
 from twinspark_tools.launch.services import Instance, Service, build_services
@@ -60,6 +60,13 @@ def test_a_run_folder_has_one_launcher_at_a_time(tmp_path: Path, monkeypatch: py
     RunFolder(8001).open()
 
 
+def is_gone(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
 def test_odd_paths_and_values_reach_the_services_and_refusals_are_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,15 +95,14 @@ def test_odd_paths_and_values_reach_the_services_and_refusals_are_final(
         return [event for event in events if isinstance(event, Exited) and event.name == name]
 
     try:
-        wait_until(seen, 30)
+        wait_until(seen, lambda: events)
         assert ends("refuser") == [Exited("refuser", "exit status 78", True)]
         assert ends("failing")[0] == Exited("failing", "exit status 1", False)
         writer = next(event for event in events if isinstance(event, Spawned) and event.name == "writer")
         assert psutil.pid_exists(writer.pid)
     finally:
         supervisor.kill()
-    # The kernel kills what supervisord leaves.
-    wait_until(lambda: not psutil.pid_exists(writer.pid) or psutil.Process(writer.pid).status() == "zombie", 5)
+    wait_until(lambda: is_gone(writer.pid), "the kernel kills what supervisord leaves")
 
 
 def test_a_child_whose_parent_is_gone_does_not_start(tmp_path: Path) -> None:
