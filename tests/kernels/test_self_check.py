@@ -36,7 +36,7 @@ def test_a_product_that_follows_the_number_of_threads_is_named() -> None:
 
     with threads(1):
         check_rows("product", by_threads, torch.randn(37, 256))
-    with threads(2), pytest.raises(RowInvarianceError, match="^product: one thread gives other bits than 2"):
+    with threads(2), pytest.raises(RowInvarianceError, match=r"^product: one thread gives other bits than 2"):
         check_rows("product", by_threads, torch.randn(37, 256))
 
 

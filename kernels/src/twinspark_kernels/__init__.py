@@ -6,4 +6,4 @@ reads the variable at its first product (docs/decisions/007-mkl-sums-in-one-orde
 
 import os
 
-os.environ["MKL_CBWR"] = "AUTO,STRICT"
+os.environ["MKL_CBWR"] = "AUTO,STRICT"  # noqa: TID251 -- no setting of ours, and MKL has no other way in
