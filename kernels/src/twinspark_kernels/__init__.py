@@ -6,4 +6,7 @@ reads the variable at its first product (docs/decisions/007-mkl-sums-in-one-orde
 
 import os
 
-os.environ["MKL_CBWR"] = "AUTO,STRICT"  # noqa: TID251 -- no setting of ours, and MKL has no other way in
+from twinspark_kernels.mkl_mode import VARIABLE, choose_mode
+
+if mode := choose_mode():
+    os.environ[VARIABLE] = mode  # noqa: TID251 -- no setting of ours, and MKL has no other way in
