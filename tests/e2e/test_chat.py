@@ -1,7 +1,5 @@
 """The real stack through the openai client: streams, repetition, company, disconnects."""
 
-import json
-import urllib.request
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,6 +9,7 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from support.launched import Launched
+from support.running_chat import get
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -96,9 +95,7 @@ def test_another_seed_draws_other_tokens_and_the_same_seed_the_same(client: open
 
 
 def health(instance: Launched) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{instance.url}/health", timeout=60) as response:
-        found: dict[str, Any] = json.loads(response.read())
-    return found
+    return get(instance.port, "/health")[1]
 
 
 def test_a_disconnect_frees_the_slot(client: openai.OpenAI, model: str, instance: Launched) -> None:

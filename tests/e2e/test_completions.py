@@ -1,7 +1,5 @@
 """/v1/completions with token ids, echo and log probabilities against the model's own forward; health and reflection."""
 
-import json
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import torch
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from support.launched import Launched
+from support.running_chat import get
 from support.thread_transport import run_ranks
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
@@ -75,8 +74,8 @@ def test_a_greedy_reply_continues_its_prompt_and_scores_its_own_tokens(client: o
 
 
 def test_health_is_ok(instance: Launched) -> None:
-    with urllib.request.urlopen(f"{instance.url}/health", timeout=60) as response:
-        assert json.loads(response.read())["ok"] is True
+    status, health = get(instance.port, "/health")
+    assert (status, health["ok"]) == (200, True)
 
 
 def test_reflection_lists_the_services_of_both_ranks(instance: Launched) -> None:

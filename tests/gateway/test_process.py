@@ -50,7 +50,11 @@ def test_torch_is_not_imported(model_folder: Path) -> None:
         "app.build_app(Settings(), Drain(1)); print('torch' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(model=model_folder), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code],
+        env=environment(model=model_folder),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 

@@ -116,6 +116,7 @@ async def test_a_client_that_leaves_the_queue_never_starts(start_gateway: Any, s
     await eventually(lambda: gateway.engine.waiting, "the request waits")
     second.close()
     await eventually(lambda: not gateway.engine.waiting, "the queue is empty")
+    assert gateway.engine.counts["requests_cancelled_total"] == 1
     assert len(gateway.engine.running) == 1
     first.close()
     await eventually(lambda: not gateway.engine.running, "the slot is free")

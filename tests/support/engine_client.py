@@ -93,3 +93,12 @@ class EngineClient:
     async def stats(self) -> pb.GetStatsResponse:
         answer: pb.GetStatsResponse = await self.stub.GetStats(pb.GetStatsRequest(), timeout=PATIENCE_SECONDS)
         return answer
+
+    async def wait_stats(self, **values: int) -> None:
+        """Until fields of GetStats have these values."""
+        stats = await self.stats()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while any(getattr(stats, name) != value for name, value in values.items()):
+            assert time.monotonic() < deadline, f"{values} never came: {stats}"
+            await asyncio.sleep(0.01)
+            stats = await self.stats()

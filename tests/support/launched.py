@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import psutil
 
-from support.waiting import wait_until
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 START_SECONDS = 120.0
 MARK = "LAUNCHED_BY_TEST"
@@ -140,7 +140,7 @@ class Launched:
         request = urllib.request.Request(
             f"{self.url}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
             text: str = json.loads(response.read())["choices"][0]["text"]
         return text
 

@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from support.waiting import PATIENCE_SECONDS
+
 JSON_HEADERS = {"Content-Type": "application/json"}
 
 
-def post(port: int, path: str, body: dict[str, Any], timeout: float = 60.0) -> tuple[int, dict[str, Any]]:
+def post(port: int, path: str, body: dict[str, Any], timeout: float = PATIENCE_SECONDS) -> tuple[int, dict[str, Any]]:
     """Status and JSON object of a reply."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
@@ -21,7 +23,7 @@ def post(port: int, path: str, body: dict[str, Any], timeout: float = 60.0) -> t
         connection.close()
 
 
-def get(port: int, path: str, timeout: float = 60.0) -> tuple[int, dict[str, Any]]:
+def get(port: int, path: str, timeout: float = PATIENCE_SECONDS) -> tuple[int, dict[str, Any]]:
     """Status and JSON object of a reply."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:

@@ -3,11 +3,9 @@
 The suite knows an engine by its address alone.
 """
 
-import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,7 +17,6 @@ from fakes.engine import FakeEngine, serve_engine
 from fakes.engine_model import FakeModel
 from support.engine_client import EngineClient
 from support.free_ports import pick_free_ports
-from support.waiting import PATIENCE_SECONDS
 from twinspark_tools.tiny_checkpoint import SHAPES, write_checkpoint
 
 NUM_SLOTS = 2
@@ -99,10 +96,4 @@ async def engine(request: pytest.FixtureRequest) -> AsyncIterator[EngineClient]:
 async def idle_after(engine: EngineClient) -> AsyncIterator[None]:
     """After every test each slot and the queue must come free by themselves."""
     yield
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        stats = await engine.stats()
-        if stats.num_running == stats.num_waiting == stats.num_prefilling == 0:
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail(f"the engine is not idle: {stats}")
+    await engine.wait_stats(num_running=0, num_waiting=0, num_prefilling=0)

@@ -2,14 +2,12 @@
 
 import asyncio
 import itertools
-import time
 from typing import Any
 
 import grpc
 import pytest
 
 from support.engine_client import EngineClient
-from support.waiting import PATIENCE_SECONDS
 from twinspark.engine.v1 import engine_pb2 as pb
 
 _ids = itertools.count()
@@ -29,17 +27,6 @@ async def describe(engine: EngineClient) -> pb.DescribeResponse:
     """Ask for the description."""
     described: pb.DescribeResponse = await engine.stub.Describe(pb.DescribeRequest())
     return described
-
-
-async def wait_for(engine: EngineClient, **gauges: int) -> None:
-    """Wait until gauges of GetStats have these values."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        stats = await engine.stats()
-        if all(getattr(stats, name) == value for name, value in gauges.items()):
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail(f"{gauges} never came: {stats}")
 
 
 def long_request(described: pb.DescribeResponse) -> pb.GenerateRequest:
@@ -92,7 +79,7 @@ async def test_a_request_that_exceeds_the_context_is_refused_and_one_that_just_f
 async def test_a_full_queue_refuses_at_once(engine: EngineClient) -> None:
     described = await describe(engine)
     calls = [asyncio.ensure_future(engine.generate(long_request(described))) for _ in range(described.num_slots)]
-    await wait_for(engine, num_running=described.num_slots)
+    await engine.wait_stats(num_running=described.num_slots)
     waiting = 0
     while True:
         extra = asyncio.ensure_future(engine.generate(long_request(described)))
@@ -114,14 +101,14 @@ async def test_a_request_id_that_runs_is_refused(engine: EngineClient) -> None:
     described = await describe(engine)
     request = long_request(described)
     call = asyncio.ensure_future(engine.generate(request))
-    await wait_for(engine, num_running=1)
+    await engine.wait_stats(num_running=1)
     reply = await engine.generate(request)
     assert reply.code == "INVALID_ARGUMENT"
     assert reply.status is not None
     assert "request_id" in reply.status.message
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
-    await wait_for(engine, num_running=0)
+    await engine.wait_stats(num_running=0)
     request.limits.max_tokens = 2
     assert (await engine.generate(request)).code == "OK"
 
@@ -134,7 +121,7 @@ async def test_a_cancel_while_decoding_frees_the_slot(engine: EngineClient) -> N
         pass
     call.cancel()
     # Statistics may be a step behind.
-    await wait_for(engine, num_running=0, requests_cancelled_total=before.requests_cancelled_total + 1)
+    await engine.wait_stats(num_running=0, requests_cancelled_total=before.requests_cancelled_total + 1)
     assert (await engine.stats()).requests_failed_total == before.requests_failed_total
 
 
@@ -144,18 +131,18 @@ async def test_a_cancel_during_prefill_frees_the_slot(engine: EngineClient) -> N
     assert (await anext(aiter(call))).HasField("admitted")
     call.cancel()
     cancelled = before.requests_cancelled_total + 1
-    await wait_for(engine, num_running=0, num_prefilling=0, requests_cancelled_total=cancelled)
+    await engine.wait_stats(num_running=0, num_prefilling=0, requests_cancelled_total=cancelled)
 
 
 async def test_a_cancel_in_the_queue_leaves_the_others_alone(engine: EngineClient) -> None:
     described = await describe(engine)
     running = [asyncio.ensure_future(engine.generate(long_request(described))) for _ in range(described.num_slots)]
-    await wait_for(engine, num_running=described.num_slots)
+    await engine.wait_stats(num_running=described.num_slots)
     queued = engine.stub.Generate(long_request(described))
     reading = asyncio.ensure_future(anext(aiter(queued)))
-    await wait_for(engine, num_waiting=1)
+    await engine.wait_stats(num_waiting=1)
     queued.cancel()
-    await wait_for(engine, num_waiting=0)
+    await engine.wait_stats(num_waiting=0)
     with pytest.raises((asyncio.CancelledError, grpc.aio.AioRpcError)):
         await reading
     assert (await engine.stats()).num_running == described.num_slots
@@ -167,11 +154,11 @@ async def test_a_cancel_in_the_queue_leaves_the_others_alone(engine: EngineClien
 async def test_a_freed_slot_goes_to_the_request_that_waited_longest(engine: EngineClient) -> None:
     described = await describe(engine)
     blockers = [asyncio.ensure_future(engine.generate(long_request(described))) for _ in range(described.num_slots)]
-    await wait_for(engine, num_running=described.num_slots)
+    await engine.wait_stats(num_running=described.num_slots)
     first = asyncio.ensure_future(engine.generate(build(max_tokens=2)))
-    await wait_for(engine, num_waiting=1)
+    await engine.wait_stats(num_waiting=1)
     second = asyncio.ensure_future(engine.generate(build(max_tokens=2)))
-    await wait_for(engine, num_waiting=2)
+    await engine.wait_stats(num_waiting=2)
     blockers[0].cancel()
     replies = await asyncio.gather(first, second)
     assert replies[0].ended_at <= replies[1].ended_at
@@ -185,7 +172,7 @@ async def test_every_accepted_request_ends_exactly_once(engine: EngineClient) ->
     before = await engine.stats()
     requests = [build(10 + 20 * i, 800 if i in (1, 4) else 4 + i) for i in range(6)]
     calls = [asyncio.ensure_future(engine.generate(request)) for request in requests]
-    await wait_for(engine, requests_total=before.requests_total + 6)
+    await engine.wait_stats(requests_total=before.requests_total + 6)
     calls[1].cancel()
     calls[4].cancel()
     replies = await asyncio.gather(*calls, return_exceptions=True)
@@ -196,7 +183,7 @@ async def test_every_accepted_request_ends_exactly_once(engine: EngineClient) ->
             assert not isinstance(reply, BaseException)
             assert reply.finished is not None
             assert len(reply.tokens) == 4 + i
-    await wait_for(engine, num_running=0, num_waiting=0, requests_cancelled_total=before.requests_cancelled_total + 2)
+    await engine.wait_stats(num_running=0, num_waiting=0, requests_cancelled_total=before.requests_cancelled_total + 2)
     after = await engine.stats()
     assert after.requests_total - before.requests_total == 6
     assert after.requests_failed_total == before.requests_failed_total
