@@ -17,6 +17,7 @@ PACKAGES = {
     "twinspark_engine": "services/engine/src",
     "twinspark_gateway": "services/gateway/src",
     "twinspark_tools": "tools/src",
+    "twinspark_demo": "deploy/demo/src",
     "fakes": "tests",
 }
 # One import that each contract forbids: the module that gets it, and the line.
@@ -26,6 +27,8 @@ VIOLATIONS = {
     "rpc": ("twinspark_rpc/planted.py", "import twinspark.engine.v1.engine_pb2"),
     "gateway": ("twinspark_gateway/planted.py", "import torch"),
     "tools": ("twinspark_engine/planted.py", "import twinspark_tools"),
+    "demo": ("twinspark_engine/planted.py", "import twinspark_demo"),
+    "demo-training": ("twinspark_demo/planted.py", "import twinspark_engine"),
     "fakes": ("fakes/planted.py", "import twinspark_engine"),
     "engine-layers": ("twinspark_engine/kv_cache/planted.py", "import twinspark_engine.scheduler.plan"),
     "engine-model": ("twinspark_engine/model/planted.py", "import twinspark_engine.scheduler.plan"),
