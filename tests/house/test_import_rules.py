@@ -28,7 +28,7 @@ VIOLATIONS = {
     "gateway": ("twinspark_gateway/planted.py", "import torch"),
     "tools": ("twinspark_engine/planted.py", "import twinspark_tools"),
     "demo": ("twinspark_engine/planted.py", "import twinspark_demo"),
-    "demo-training": ("twinspark_demo/planted.py", "import twinspark_engine"),
+    "demo-training": ("twinspark_demo/planted.py", "import twinspark_engine.loop"),
     "fakes": ("fakes/planted.py", "import twinspark_engine"),
     "engine-layers": ("twinspark_engine/kv_cache/planted.py", "import twinspark_engine.scheduler.plan"),
     "engine-model": ("twinspark_engine/model/planted.py", "import twinspark_engine.scheduler.plan"),
