@@ -1,0 +1,1 @@
+"""Training documents: words, the kinds of document, and the mixture of them."""
