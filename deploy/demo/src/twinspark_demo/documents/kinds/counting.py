@@ -1,0 +1,77 @@
+"""Counting: from a up or down to b within 0..99, at most 20 numbers, joined by comma and space."""
+
+from random import Random
+
+from twinspark_demo.conversation import Conversation
+from twinspark_demo.documents.phrase import Phrase
+from twinspark_demo.documents.politeness import order, question
+from twinspark_demo.documents.turn import Setting, Turn
+
+KIND = "counting"
+MOST_NUMBERS = 20
+
+_UP = Phrase(
+    "count {|up |forward |upwards |up |}from <a> {to|to|up to|until|till} <b>",
+    "count {|up |out loud |upwards |}{to|up to} <b>{,|} {starting|beginning} {at|with|from} <a>",
+    "{start|begin} {at|with} <a> and count {|up |upwards |}to <b>",
+    "{list|write|write down|give|give me|show|show me|say|name|type} "
+    "{the|all|all the} {numbers|whole numbers|integers|numbers} from <a> {to|up to} <b>",
+    "{list|write|write down|give me|show me|say|type} the numbers <a> {to|through} <b>",
+    "{list|write|say|give me} every number from <a> to <b>{ in order|}",
+    "count: <a> to <b>",
+)
+_DOWN = Phrase(
+    "count {down|down|backwards|backward|downwards} from <a> {to|to|down to|until|till} <b>",
+    "count {down|backwards} to <b>{,|} {starting|beginning} {at|with|from} <a>",
+    "count {from|down from} <a> {down to|to|backwards to} <b>",
+    "{start|begin} {at|with} <a> and count {down|backwards|back} to <b>",
+    "{list|write|write down|give me|show me|say|type} "
+    "{the|all|all the} {numbers|whole numbers|integers|numbers} from <a> {down to|to|backwards to} <b>",
+    "{list|write|say|give me} every number from <a> down to <b>",
+    "count down: <a> to <b>",
+)
+_QUESTION_UP = Phrase(
+    "{what|which} {are|are all} the numbers from <a> {to|up to} <b>?",
+    "{what|which} numbers {are there|do you pass|come} from <a> {to|up to} <b>?",
+    "{numbers|all numbers|the numbers} from <a> {to|up to} <b>{.||?}",
+    "{do you know how to|how do you} count from <a> to <b>?",
+    "how does one count from <a> to <b>?",
+    "i want to {hear|see|read} the numbers from <a> to <b>{.|}",
+)
+_QUESTION_DOWN = Phrase(
+    "{what|which} {are|are all} the numbers from <a> down to <b>?",
+    "{numbers|all numbers|the numbers} from <a> {down to|backwards to} <b>{.||?}",
+    "{do you know how to|how do you} count {down|backwards} from <a> to <b>?",
+    "a countdown from <a> to <b>{.||, please}",
+    "i want to {hear|see|read} the numbers from <a> down to <b>{.|}",
+)
+_TO = Phrase("count {to|up to} <b>")
+
+
+def make(rng: Random, budget: int) -> Conversation:
+    """One request to count; `budget` is far from being reached."""
+    setting = Setting.draw(rng)
+    return setting.conversation(KIND, (turn(rng),))
+
+
+def turn(rng: Random, most: int = MOST_NUMBERS) -> Turn:
+    """A request to count at most `most` numbers."""
+    length = 1 + int(rng.random() * most)
+    if length == 1 and rng.random() < 0.8:
+        length = most
+    low = int(rng.random() * (101 - length))
+    if rng.random() < 0.3:
+        low = min(low, int(rng.random() * 11))
+    numbers = list(range(low, low + length))
+    down = rng.random() < 0.45
+    if not down and rng.random() < 0.06:  # everybody counts from one when told no start
+        numbers = list(range(1, length + 1))
+        return Turn(order(rng, _TO.write(rng, b=str(length))), ", ".join(map(str, numbers)))
+    if down:
+        numbers.reverse()
+    a, b = str(numbers[0]), str(numbers[-1])
+    if rng.random() < 0.78:
+        request = order(rng, (_DOWN if down else _UP).write(rng, a=a, b=b))
+    else:
+        request = question(rng, (_QUESTION_DOWN if down else _QUESTION_UP).write(rng, a=a, b=b))
+    return Turn(request, ", ".join(map(str, numbers)))
