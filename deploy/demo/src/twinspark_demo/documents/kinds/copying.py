@@ -1,0 +1,158 @@
+"""Copying: a text of 1 to 60 words, repeated exactly.
+
+Quotes, fences and tags around the whole text are not part of it. A text without them goes on to the end of the message
+or begins with it; a single word behind its noun ("the code 7xk2q.") ends before the stop.
+"""
+
+from random import Random
+
+from twinspark_demo.conversation import Conversation
+from twinspark_demo.documents.open_text import single, text
+from twinspark_demo.documents.phrase import Phrase
+from twinspark_demo.documents.politeness import instruction, order, upper_first
+from twinspark_demo.documents.turn import Setting, Turn
+
+KIND = "copy"
+MOST_WORDS = 60
+# A token of a code is about one character and the text stands in the document twice.
+_TOKENS_FOR_WORDING, _CHARACTERS_PER_TOKEN = 80, 1.2
+_QUOTES = (('"', '"'), ('"', '"'), ("'", "'"), ("`", "`"), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"))
+
+_VERB = (
+    "{repeat|repeat|copy|copy|echo|say|write|return|reproduce|output|print|type|give back|send back|quote|write down"
+    "|recite|duplicate|retype|rewrite|mirror|restate|spell out}"
+)
+_THING = (
+    "{this|this|the following|these words|this text|the following text|the following words|the following line|this line"
+    "|the text|this message|this string|the text below|what follows|what i write|the next words|this sequence|my text}"
+)
+_EXACTLY = (
+    "{exactly|word for word|verbatim|unchanged|as it is|as is|without changes|without any change|literally|precisely"
+    "|exactly as it is|exactly as written|character by character|once|again|back to me|for me|to me|, please"
+    "|faithfully}"
+)
+_ONLY = (
+    "{, nothing else| and nothing else|, no changes|, do not change anything|, without adding anything"
+    "| and add nothing| and keep the punctuation|, with all punctuation|, keep every character}"
+)
+_TASK = Phrase(
+    f"{_VERB} {_THING}",
+    f"{_VERB} {_THING} {_EXACTLY}",
+    f"{_VERB} {_THING} {_EXACTLY}",
+    f"{_VERB} {_THING}{_ONLY}",
+    f"{_VERB} {_EXACTLY}",
+    f"{_VERB}",
+    f"{_VERB}",
+    f"exactly {_VERB} {_THING}",
+    "{repeat|say|say it|speak} after me{| exactly|, word for word}",
+    "{reply|answer|respond} {with|only with|with only|with exactly|by repeating} {this|the following}{| text| words}",
+    "{reply|answer|respond} {with exactly|only with}",
+    "{make|give me|write|create|produce} {a|an exact|a faithful} copy of {this|the following|this text|the text}",
+    "{say|write|print|output} {exactly|only|just} {this|the following}",
+    "{do not|don't} change {anything|a thing|a word}, {just|only|simply} {repeat|copy|return} {this|the following}",
+    "{copy|repeat} the {text|words|line|message} {after the colon|below|that follows}{| exactly}",
+)
+_BARE = Phrase("{repeat|echo|say|copy|print|output|repeat after me|reply with|say exactly|just say}")
+_INLINE = Phrase(
+    f"{_VERB} {{|the text |the words |exactly |the string |the line }}<q>{{| {_EXACTLY}|{_ONLY}}}",
+    f"{_VERB} {{|the text |the words |exactly }}<q>",
+    "{reply|answer|respond} {with|only with|with exactly} <q>{|, nothing else| and nothing else}",
+    "repeat after me: <q>",
+)
+_NOUNED = Phrase(
+    "{repeat|copy|echo|say|write|return|type|print|give back} the {word|code|name|token|string|term|password|id} <q>"
+    "{|| exactly| once| unchanged| for me| back to me}",
+)
+_ABOVE = Phrase(
+    "{repeat|copy|write|return|say|reproduce|echo|type} "
+    "{that|it|the above|the text above|the words above|this text|these words|the lines above|the message above"
+    "|what i wrote|what i said|everything above|all of it|the text}"
+    "{|| exactly| word for word| unchanged| verbatim| once more| again| as it is| without changes| for me}",
+)
+_INTRODUCED = Phrase(
+    "{here is|this is|look at|take|read|see} {a|the|this|my} {text|line|message|string|sentence}",
+    "{text|my text|the text|input|message|line}",
+    "{here is|this is} what {i want you to|you should} {repeat|copy}",
+)
+
+
+def make(rng: Random, budget: int) -> Conversation:
+    """One text to copy; it is shortened if it and its copy would not fit into `budget`."""
+    return Setting.draw(rng).conversation(KIND, (turn(rng, budget),))
+
+
+def turn(rng: Random, budget: int, most_words: int = MOST_WORDS) -> Turn:
+    """A request to copy at most `most_words` words."""
+    draw = rng.random()
+    if draw < 0.25:
+        count = 1 + int(rng.random() * 3)
+    elif draw < 0.5:
+        count = 4 + int(rng.random() * 16)
+    else:
+        count = 16 + int(rng.random() * (MOST_WORDS - 15))
+    payload = _shortened(text(rng, min(count, most_words)), budget)
+    if count == 1 and rng.random() < 0.3:
+        quoted = payload if rng.random() < 0.6 else _quoted(rng, payload)
+        return Turn(order(rng, _NOUNED.write(rng, q=quoted)), payload)
+    return Turn(_FORMS[int(rng.random() * len(_FORMS))](rng, payload), payload)
+
+
+def _shortened(payload: str, budget: int) -> str:
+    room = int((budget - _TOKENS_FOR_WORDING) * _CHARACTERS_PER_TOKEN / 2)
+    if len(payload) <= room:
+        return payload
+    return payload[:room].rsplit(" ", 1)[0].rstrip(" \n-,;:")
+
+
+def _quoted(rng: Random, payload: str) -> str:
+    """The payload in marks that do not occur in it."""
+    pairs = [pair for pair in _QUOTES if pair[0] not in payload]
+    left, right = pairs[int(rng.random() * len(pairs))]
+    return left + payload + right
+
+
+def _after_colon(rng: Random, payload: str) -> str:
+    between = (": ", ": ", ": ", ":\n", ":\n", ":\n\n", ".\n", "\n", "\n\n", ":")[int(rng.random() * 10)]
+    return instruction(rng, _TASK.write(rng)) + between + payload
+
+
+def _bare(rng: Random, payload: str) -> str:
+    if "\n" in payload:
+        return _after_colon(rng, payload)
+    return instruction(rng, _BARE.write(rng)) + (" " if rng.random() < 0.6 else ": ") + payload
+
+
+def _in_quotes(rng: Random, payload: str) -> str:
+    quoted = _quoted(rng, payload)
+    draw = rng.random()
+    if draw < 0.5:
+        return order(rng, _INLINE.write(rng, q=quoted))
+    if draw < 0.8:
+        return instruction(rng, _TASK.write(rng)) + (": " if rng.random() < 0.7 else ":\n") + quoted
+    between = (" ", " - ", ". ", "\n", "\n\n", ": ")[int(rng.random() * 6)]
+    return quoted + between + order(rng, _ABOVE.write(rng))
+
+
+def _first(rng: Random, payload: str) -> str:
+    return payload + ("\n\n" if rng.random() < 0.6 else "\n") + order(rng, _ABOVE.write(rng))
+
+
+def _introduced(rng: Random, payload: str) -> str:
+    lead = upper_first(_INTRODUCED.write(rng)) + (":\n", ": ", ":\n\n")[int(rng.random() * 3)]
+    return lead + _first(rng, payload)
+
+
+def _fenced(rng: Random, payload: str) -> str:
+    opening, closing = (("```\n", "\n```"), ("<text>", "</text>"), ("---\n", "\n---"), ("<text>\n", "\n</text>"))[
+        int(rng.random() * 4)
+    ]
+    block = opening + payload + closing
+    if rng.random() < 0.6:
+        return instruction(rng, _TASK.write(rng)) + (":\n" if rng.random() < 0.8 else "\n\n") + block
+    return block + "\n" + order(rng, _ABOVE.write(rng))
+
+
+_FORMS = (
+    *(_after_colon, _after_colon, _after_colon, _after_colon),
+    *(_bare, _in_quotes, _in_quotes, _first, _introduced, _fenced),
+)
