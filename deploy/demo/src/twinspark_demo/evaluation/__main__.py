@@ -1,0 +1,101 @@
+"""`python -m twinspark_demo.evaluation`: scores a running server; exit status 1 if it is not good enough."""
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import openai
+import typer
+from jinja2 import Template
+from openai import AsyncOpenAI
+
+from twinspark_demo.evaluation.drawing import COUNT, SEED, draw_prompts, expand_kinds
+from twinspark_demo.evaluation.filler import TOKENS_PER_SENTENCE, sentence
+from twinspark_demo.evaluation.prompt import ask
+from twinspark_demo.evaluation.report import build_report, format_failures, format_table, is_good_enough
+from twinspark_demo.evaluation.scoring import KindScore, score_kind
+from twinspark_demo.evaluation.server import Server
+from twinspark_demo.evaluation.template import DEMO_FOLDER, load_template
+
+TIMEOUT_SECONDS = 600
+MEASURED_SENTENCES = 200
+
+
+class EvaluationError(Exception):
+    """The server cannot be scored; the message says what to change."""
+
+
+def main(
+    base_url: Annotated[str, typer.Option(help="Address of the server, without /v1.")] = "http://127.0.0.1:8000",
+    kinds: Annotated[str, typer.Option(help="Kinds, separated by commas; empty: all.")] = "",
+    count: Annotated[int, typer.Option(min=1, help="Prompts of each kind.")] = COUNT,
+    seed: Annotated[int, typer.Option(help="Another seed, other prompts.")] = SEED,
+    model: Annotated[Path, typer.Option(help="The served folder; its chat template is read.")] = DEMO_FOLDER,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for the report as JSON.")] = None,
+    api_key: Annotated[str, typer.Option(help="Key, if the server asks for one.")] = "none",
+) -> None:
+    """Score the answers of a running server."""
+    settings = {"base_url": base_url, "count": count, "seed": seed, "model": model.name}
+    try:
+        names = expand_kinds(kinds)
+        template = _template_for(names, model)
+        scores, served = asyncio.run(_score(base_url.rstrip("/"), api_key, template, names, settings))
+    except openai.APIConnectionError:
+        sys.exit(f"no server answers at {base_url}: start one with `make run`, or give BASE_URL=")
+    except openai.APIStatusError as error:
+        sys.exit(f"{base_url} answered {error.status_code}: {error.message}")
+    except (EvaluationError, ValueError) as error:
+        sys.exit(str(error))
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        report = build_report(scores, settings, served)
+        json_file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(format_table(scores))
+    sys.stdout.flush()
+    print(format_failures(scores), file=sys.stderr)
+    raise typer.Exit(0 if is_good_enough(scores) else 1)
+
+
+def _template_for(names: Sequence[str], folder: Path) -> Template | None:
+    if not any(name.startswith("tool_") for name in names):
+        return None
+    try:
+        return load_template(folder)
+    except OSError as error:
+        raise EvaluationError(f"{folder} has no chat template, which the tool kinds need: give --model") from error
+
+
+async def _score(
+    base_url: str, api_key: str, template: Template | None, names: Sequence[str], settings: dict[str, Any]
+) -> tuple[list[KindScore], Mapping[str, Any]]:
+    """Scores in order of names, and what the server says of itself."""
+    async with AsyncOpenAI(
+        base_url=f"{base_url}/v1", api_key=api_key, max_retries=0, timeout=TIMEOUT_SECONDS
+    ) as client:
+        served = (await client.models.list()).data[0]
+        server = Server(client, served.id, template)
+        if not await server.renders_alike(ask("Hello")):
+            raise EvaluationError("the chat template of --model is not the one that is served")
+        settings["tokens_per_filler_sentence"] = await _measure_filler(server)
+        scores = []
+        for name in names:
+            prompts = draw_prompts(name, settings["count"], settings["seed"], settings["tokens_per_filler_sentence"])
+            scores.append(await score_kind(server, name, prompts, settings["seed"]))
+            print(f"[evaluation] {name}: {scores[-1].seconds:.1f} s", file=sys.stderr)
+    return scores, served.model_dump(mode="json")
+
+
+async def _measure_filler(server: Server) -> float:
+    """Tokens of a filler sentence with the server's tokenizer."""
+    rng = random.Random(0)
+    text = " ".join(sentence(rng) for _ in range(MEASURED_SENTENCES))
+    count = await server.count_tokens(text)
+    return TOKENS_PER_SENTENCE if count is None else count / MEASURED_SENTENCES
+
+
+if __name__ == "__main__":
+    typer.run(main)
