@@ -7,7 +7,7 @@ or begins with it; a single word behind its noun ("the code 7xk2q.") ends before
 from random import Random
 
 from twinspark_demo.conversation import Conversation
-from twinspark_demo.documents.open_text import single, text
+from twinspark_demo.documents.open_text import text
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import instruction, order, upper_first
 from twinspark_demo.documents.turn import Setting, Turn
