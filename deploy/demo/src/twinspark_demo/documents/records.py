@@ -7,15 +7,18 @@ from twinspark_demo.documents.words import ADJECTIVES, NOUNS, code, name, pseudo
 
 Value = str | int
 
-_NAMES_OF_TEXTS = tuple(
-    """name city country color colour animal pet job team product street title fruit item person owner status code food
-    drink language planet word label room author brand sport kind type group material friend boss tool flower key id
-    first_name last_name user district captain place surname state teacher model""".split()
+_NAMES_OF_TEXTS = (
+    *("name", "city", "country", "color", "colour", "animal", "pet", "job", "team", "product", "street", "title"),
+    *("fruit", "item", "person", "owner", "status", "code", "food", "drink", "language", "planet", "word"),
+    *("label", "room", "author", "brand", "sport", "kind", "type", "group", "material", "friend", "boss", "tool"),
+    *("flower", "key", "id", "first_name", "last_name", "user", "district", "captain", "place", "surname"),
+    *("state", "teacher", "model"),
 )
-_NAMES_OF_NUMBERS = tuple(
-    """age price year count number weight height score points size floor amount quantity rank level cost length width
-    pages speed distance seats goals value population stock minutes wins depth index total temperature hours salary
-    votes""".split()
+_NAMES_OF_NUMBERS = (
+    *("age", "price", "year", "count", "number", "weight", "height", "score", "points", "size", "floor", "amount"),
+    *("quantity", "rank", "level", "cost", "length", "width", "pages", "speed", "distance", "seats", "goals"),
+    *("value", "population", "stock", "minutes", "wins", "depth", "index", "total", "temperature", "hours"),
+    *("salary", "votes"),
 )
 
 
