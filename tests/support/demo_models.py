@@ -53,7 +53,10 @@ def model_with(config: ModelConfig, tensors: Mapping[str, Tensor]) -> DemoModel:
 
 def pack(documents: Sequence[Sequence[int]], length: int = 0) -> TrainingBatch:
     """One row with these documents, each padded with token 0 to a multiple of 16, the last one to `length`."""
-    tokens, weights, places, positions = [], [], [], []
+    tokens: list[int] = []
+    weights: list[float] = []
+    places: list[int] = []
+    positions: list[int] = []
     for place, ids in enumerate(documents):
         padded = -(-len(ids) // 16) * 16
         if place == len(documents) - 1:
