@@ -10,7 +10,7 @@ _PLAIN, _SMALL_FIRST_LETTER, _TAILED = 0.6, 0.15, 0.12
 _QUESTION_LEAD = Phrase(
     "{hi|hello|hey|good morning|good evening|dear model|ok|okay|so|well|now|sorry|next|excuse me|thanks|hm}{,|,|.|!|:}",
     "{quick question|question|a question|one question|another question|i have a question|next one}{:|:|.}",
-    "{please |}{tell me|answer|answer this|say}:",
+    "{please |}{tell me|answer|answer this}:",
     "{can|could} you {tell me|answer this|help me|help}{:|?}",
     "{i would like|i want|i'd like} to know:",
     "answer {briefly|shortly|in short|with one word|this question}:",

@@ -19,8 +19,8 @@ _AMOUNTS = tuple(AMOUNTS.items())
 _COLOURS = tuple(COLOURS.items())
 
 _ORDER = Phrase(
-    "{tell me|name|give me|say|give|state|write|show me} <x>",
-    "{tell me|answer|say|write}: <x>",
+    "{tell me|name|give me|give|state|find|tell me} <x>",
+    "{tell me|answer}: <x>",
     "tell me what <x> is",
 )
 _CAPITAL = Phrase("the capital {|city |}of <k>", "<k>'s capital{| city}", "the capital {|city |}of <k>")
