@@ -35,8 +35,7 @@ _ASKING_LEAD = Phrase(
 )
 _THANKS = Phrase(" {thanks|thank you|many thanks|please|cheers}{.|!|}", " {Thanks|Thank you|Many thanks|Please}{.|!|}")
 _SHORTLY = Phrase(
-    " {only|just} the {answer|result}{,| please|, please}{.||!}",
-    " {be brief|short answer|answer shortly|no more}{.||!}",
+    " {only|just} the {answer|result}{| please|, please}{.||!}", " {be brief|short answer|answer shortly|no more}{.||!}"
 )
 
 

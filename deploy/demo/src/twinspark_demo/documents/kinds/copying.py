@@ -28,7 +28,7 @@ _THING = (
 )
 _EXACTLY = (
     "{exactly|word for word|verbatim|unchanged|as it is|as is|without changes|without any change|literally|precisely"
-    "|exactly as it is|exactly as written|character by character|once|again|back to me|for me|to me|, please"
+    "|exactly as it is|exactly as written|character by character|once|again|back to me|for me|to me"
     "|faithfully}"
 )
 _ONLY = (
