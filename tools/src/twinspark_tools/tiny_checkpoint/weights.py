@@ -69,6 +69,11 @@ def exl3_tensors(shape: tuple[int, int], gain: float, bits: int, draws: Draws) -
     }
 
 
+def stored_dtype(name: str) -> torch.dtype:
+    """In which a plain tensor of that published name is stored: float32 for a few small ones, else bfloat16."""
+    return torch.float32 if any(re.search(pattern, name) for pattern, _, _ in FP32_RANGES) else torch.bfloat16
+
+
 def _plain(name: str, shape: tuple[int, ...], draws: Draws) -> Tensor:
     for pattern, low, high in FP32_RANGES:
         if re.search(pattern, name):
