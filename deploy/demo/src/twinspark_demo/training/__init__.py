@@ -1,0 +1,1 @@
+"""Training of the demo model: model, losses, kernels, stages."""
