@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from twinspark_kernels.exl3 import MCG_MULTIPLIER, MUL1_MULTIPLIER, Codebook
+from twinspark_kernels.exl3 import MCG_MULTIPLIER, MUL1_MULTIPLIER, Codebook, codebook_from_markers
 
 MULTIPLIERS = {Codebook.MCG: MCG_MULTIPLIER, Codebook.MUL1: MUL1_MULTIPLIER}
 
@@ -27,3 +27,21 @@ class Exl3Tensors:
             marker = torch.tensor(MULTIPLIERS[self.codebook]).to(torch.uint32).view(torch.int32)
             named[f"{prefix}.{self.codebook.value}"] = marker
         return named
+
+
+def collect(tensors: Mapping[str, Tensor]) -> dict[str, Exl3Tensors]:
+    """Every quantized matrix among stored tensors, by prefix: the inverse of named. KeyError names a missing scale."""
+
+    def marker(name: str) -> int | None:
+        return int(tensors[name]) if name in tensors else None
+
+    prefixes = [name.removesuffix(".trellis") for name in tensors if name.endswith(".trellis")]
+    return {
+        prefix: Exl3Tensors(
+            tensors[f"{prefix}.trellis"],
+            tensors[f"{prefix}.suh"],
+            tensors[f"{prefix}.svh"],
+            codebook_from_markers(marker(f"{prefix}.mcg"), marker(f"{prefix}.mul1")),
+        )
+        for prefix in prefixes
+    }

@@ -64,7 +64,7 @@ def _quantize(
     grid = states.view(len(weights), rows // TILE, columns // TILE, -1).cpu()
     scales = zip(suh.cpu(), svh.cpu(), strict=True)
     return [
-        Exl3Tensors(pack_states(part, bits), one_suh, one_svh, codebook)
+        Exl3Tensors(pack_states(part, bits), one_suh.clone(), one_svh.clone(), codebook)
         for part, (one_suh, one_svh) in zip(grid, scales, strict=True)
     ]
 

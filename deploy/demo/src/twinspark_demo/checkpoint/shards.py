@@ -1,0 +1,57 @@
+"""Resume state: a training run's tensors in shards, and the place in its plan where it stopped."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from twinspark_demo.checkpoint.parts import as_stored, deal_out
+from twinspark_engine.model.weights.headers import INDEX_NAME
+from twinspark_tools.tiny_checkpoint.folder import write_json, write_shards
+
+PLACE_NAME = "place.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run stopped."""
+
+    stage: str
+    step: int  # steps of the stage that are done
+    seed: int
+
+
+def save_shards(folder: Path, tensors: Mapping[str, Tensor], place: Place) -> None:
+    """Writes shards of at most 15 MB, their index and the place; fp32 tensors are rounded as a checkpoint has them.
+
+    An earlier state in the folder is replaced once the new one is written whole.
+    """
+    fresh = folder / ".new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    write_shards(fresh, deal_out(as_stored(tensors)))
+    write_json(fresh / PLACE_NAME, asdict(place))
+    for old in folder.glob("model-*.safetensors"):
+        old.unlink()
+    for file in fresh.iterdir():
+        file.replace(folder / file.name)
+    fresh.rmdir()
+
+
+def load_shards(folder: Path) -> tuple[dict[str, Tensor], Place]:
+    """Tensors as stored, on the CPU, and the place; FileNotFoundError or ValueError names what is missing."""
+    weight_map: Mapping[str, str] = json.loads((folder / INDEX_NAME).read_text(encoding="utf-8"))["weight_map"]
+    files = sorted(set(weight_map.values()))
+    missing = [file for file in files if not (folder / file).exists()]
+    if missing:
+        raise FileNotFoundError(f"{folder} lacks {', '.join(missing)}")
+    tensors = {name: tensor for file in files for name, tensor in load_file(folder / file).items()}
+    if tensors.keys() != weight_map.keys():
+        raise ValueError(
+            f"{folder}: {INDEX_NAME} and its shards disagree on {sorted(tensors.keys() ^ weight_map.keys())}"
+        )
+    return tensors, Place(**json.loads((folder / PLACE_NAME).read_text(encoding="utf-8")))
