@@ -1,0 +1,34 @@
+"""Tools are offered, and none fits: the request is for another function, or needs none."""
+
+from dataclasses import replace
+from random import Random
+
+from twinspark_demo.conversation import Conversation
+from twinspark_demo.documents.kinds import arithmetic, chat, facts
+from twinspark_demo.documents.tool_calls import NO_TOOL, held, offer_without
+from twinspark_demo.documents.tool_requests import clause, sentence
+from twinspark_demo.documents.turn import Setting, Turn
+from twinspark_demo.knowledge import FUNCTIONS
+
+KIND = "tool_none"
+_UNMET_SHARE = 0.5
+
+
+def make(rng: Random, budget: int) -> Conversation:
+    """One request and its reply in words; `budget` is far from being reached."""
+    setting = Setting.draw(rng)
+    if rng.random() < _UNMET_SHARE:
+        asked = clause(rng, rng.choice(FUNCTIONS))
+        turn, tools = Turn(sentence(rng, asked), NO_TOOL), offer_without(rng, asked.function)
+    else:
+        turn, tools = _ordinary(rng, setting.enable_thinking), offer_without(rng, None)
+    return held(setting, KIND, turn.messages(), tools)
+
+
+def _ordinary(rng: Random, thinks: bool) -> Turn:
+    """A request that needs no tool; one that the model cannot meet has the same reply as one without its tool."""
+    draw = rng.random()
+    if draw < 0.7:
+        return facts.turn(rng) if draw < 0.35 else arithmetic.turn(rng, thinks)
+    turn = chat.turn(rng)
+    return replace(turn, answer=NO_TOOL) if turn.answer == chat.CANNOT else turn

@@ -1,0 +1,121 @@
+"""Requests for calls, as a stranger would write them: clauses, one or two of them in a message."""
+
+from dataclasses import dataclass
+from random import Random
+
+from twinspark_demo.documents import tool_values
+from twinspark_demo.documents.tool_values import Argument
+from twinspark_demo.documents.tool_wordings import WORDINGS
+from twinspark_demo.knowledge import Function
+
+_COMMAND_LEADS = (
+    *("", "", "", "", "Please ", "please ", "I want you to ", "I need you to ", "Hey, ", "Hi, ", "Now "),
+    *("I would like you to ", "You should ", "Help me: ", "Go and ", "Just ", "OK, ", "Next, ", "Hello! "),
+)
+_ASKING_LEADS = ("Can you ", "Could you ", "Would you ", "Can you please ", "Will you ", "Could you please ")
+_QUESTION_LEADS = ("", "", "", "", "", "Hey, ", "Hi, ", "Tell me, ", "So ", "Hello! ", "I wonder, ", "Quick question: ")
+_THING_LEADS = (
+    *("", "", "", "", "Give me the ", "Show me the ", "I need the ", "Get me the ", "Tell me the ", "I want the "),
+    *("I want to know the ", "Look up the ", "Find the ", "Get the ", "Check the ", "I would like the "),
+)
+_ASKING_THING_LEADS = ("What is the ", "What's the ", "Do you know the ", "Can you tell me the ", "Can I have the ")
+_ACTION_LEADS = ("", "", "", "Please, ", "Hi, ", "Hey, ", "OK, ")
+_COMMAND_TAILS = ("", "", "", ".", ".", " please", ", please", " please.", "!", " now", " for me", " for me please",
+                  ", thanks", ". Thanks", ", thank you.")  # fmt: skip
+_QUESTION_TAILS = ("?", "?", "?", "?", "", " please?", ", please?", " now?", "? Thanks")
+_JOINERS = (" and ", " and ", " and ", ", and ", " and also ", " and then ", ", then ", "; ")
+_FULL_JOINERS = (". ", ". ", ". Also: ", ". Then: ", ". After that: ", "\n", ".\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause that asks for one call."""
+
+    function: Function
+    arguments: dict[str, Argument]
+    text: str
+    asks: bool  # needs a question mark
+    is_thing: bool  # a noun phrase, may have "give me the" before it
+    is_open: bool  # ends with a text of several words that is not in quotes: what follows would belong to it
+    starts_with_value: bool
+
+
+def clause(rng: Random, function: Function) -> Clause:
+    """A clause with fresh values."""
+    drawn, texts = tool_values.arguments(rng, function)
+    wordings = WORDINGS[function.name]
+    kinds = (wordings.commands, wordings.questions, wordings.things)
+    kind = rng.choices((0, 1, 2), weights=(4, 3, 3))[0]
+    frame = rng.choice(kinds[kind])
+    return Clause(
+        function=function,
+        arguments=drawn,
+        text=frame.format(**texts),
+        asks=kind == 1,
+        is_thing=kind == 2,
+        is_open=frame.endswith("{text}"),
+        starts_with_value=frame.startswith("{"),
+    )
+
+
+def sentence(rng: Random, asked: Clause) -> str:
+    """The message that asks for one call."""
+    lead, asks = _lead(rng, asked)
+    return _capitalised(rng, lead + asked.text, asked.starts_with_value and not lead) + _tail(rng, asked, asks)
+
+
+def joined(rng: Random, first: Clause, second: Clause) -> str:
+    """The message that asks for two calls, in this order."""
+    if first.is_open or rng.random() < 0.3:
+        return _two_sentences(rng, first, second)
+    lead, asks = _lead(rng, first)
+    begin = _capitalised(rng, lead + first.text, first.starts_with_value and not lead)
+    asks = (asks or second.asks) and not second.is_open
+    return begin + rng.choice(_JOINERS) + second.text + _tail(rng, second, asks)
+
+
+def pair(rng: Random, function: Function) -> tuple[str, dict[str, Argument], dict[str, Argument]]:
+    """A message that asks for two calls of one function in one clause, and the arguments of the two."""
+    first, texts = tool_values.arguments(rng, function)
+    second, other_texts = tool_values.arguments(rng, function)
+    frame = rng.choice(WORDINGS[function.name].pairs)
+    asked_again = {parameter for parameter in texts if f"{{{parameter}_2}}" in frame}
+    if function.name != "set_alarm":
+        second = {key: (second if key in asked_again else first)[key] for key in first}
+    text = frame.format(**texts, **{f"{parameter}_2": value for parameter, value in other_texts.items()})
+    lead = rng.choice(("", "", "Please ", "please ", "Hi, ", "Hey, "))
+    ending = rng.choice(("", ".", " please", ", please.", "!", ", thanks"))
+    return _capitalised(rng, lead + text, frame.startswith("{") and not lead) + ending, first, second
+
+
+def _lead(rng: Random, asked: Clause) -> tuple[str, bool]:
+    """Words before the clause, and whether the message is a question with them."""
+    if asked.asks:
+        return rng.choice(_QUESTION_LEADS), True
+    if asked.is_thing:
+        if asked.function.result == ("status",):
+            return rng.choice(_ACTION_LEADS), False
+        asks = rng.random() < 0.35
+        return rng.choice(_ASKING_THING_LEADS if asks else _THING_LEADS), asks
+    asks = rng.random() < 0.25
+    return rng.choice(_ASKING_LEADS if asks else _COMMAND_LEADS), asks
+
+
+def _tail(rng: Random, last: Clause, asks: bool) -> str:
+    if last.is_open:
+        return ""
+    return rng.choice(_QUESTION_TAILS if asks else _COMMAND_TAILS)
+
+
+def _two_sentences(rng: Random, first: Clause, second: Clause) -> str:
+    lead, asks = _lead(rng, first)
+    begin = _capitalised(rng, lead + first.text, first.starts_with_value and not lead)
+    if asks and not first.is_open:
+        return begin + rng.choice(("? ", "? ", "? Also: ", "?\n")) + sentence(rng, second)
+    return begin + rng.choice(_FULL_JOINERS) + sentence(rng, second)
+
+
+def _capitalised(rng: Random, text: str, is_value: bool) -> str:
+    if is_value or rng.random() < 0.2:
+        return text
+    return text[0].upper() + text[1:]

@@ -1,0 +1,213 @@
+"""Values of calls and results: what a function's parameters and result keys may be, mostly words that none has seen.
+
+An argument is drawn with the words that stand for it in a request ("7:30" for hour 7 and minute 30).
+"""
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from twinspark_demo.documents import words
+from twinspark_demo.knowledge import CAPITALS, Function
+
+Value = str | int | float | list[str]
+Argument = str | int
+
+_CITIES = (*CAPITALS.values(), "London", "New York", "Boston", "Munich", "Milan", "Sydney", "Cape Town", "Seoul",
+           "Rio de Janeiro", "San Francisco", "Hamburg", "Geneva", "Prague", "Toronto", "Chicago", "Bombay",
+           "Los Angeles")  # fmt: skip
+_COUNTRIES = (*CAPITALS, "Brazil", "Mexico", "Turkey", "Iceland", "New Zealand", "South Korea", "Belgium", "Iran")
+_SYMBOLS = ("AAPL", "MSFT", "NVDA", "TSLA", "IBM", "GOOG", "AMZN", "INTC", "META", "SAP", "BMW", "ORCL")
+_LANGUAGES = ("French", "German", "Italian", "Spanish", "Latin", "Greek", "Dutch", "Danish", "Polish", "Japanese",
+              "Russian", "Chinese", "Swedish", "Turkish", "Finnish", "Welsh", "Arabic", "Hindi", "Norse")  # fmt: skip
+_PEOPLE = ("Ana", "Ben", "Tom", "Mia", "Sam", "Lena", "Paul", "Maria", "Peter", "Anna", "John", "Emma", "Max", "Laura",
+           "David", "Sara", "Bob", "Alice", "Leo", "Nina", "Mum", "Dad")  # fmt: skip
+_CURRENCIES = ("dollars", "euros", "pounds", "yen", "francs", "pesos", "crowns", "rupees", "USD", "EUR", "GBP", "CHF")
+_DEVICES = ("lamp", "light", "radio", "heater", "fan", "television", "kitchen light", "coffee machine", "oven",
+            "printer", "computer", "bedroom lamp", "air conditioner", "tv", "garden lights", "boiler")  # fmt: skip
+_EXTENSIONS = (".txt", ".md", ".py", ".json", ".csv", ".log", ".pdf")
+_PHRASES = ("see you at {}", "I am late", "the {} is ready", "buy {} and {}", "call me back", "meet me at the {}",
+            "happy birthday", "the {} starts at {}", "bring the {}", "I will be home at {}", "thank you for the {}",
+            "do not forget the {}", "where is my {}", "hello from {}", "the key is under the {}",
+            "ask {} about the {}", "pay the {}", "we need more {}")  # fmt: skip
+_SKIES = ("sunny", "cloudy", "rainy", "snowy", "windy", "foggy", "clear", "stormy", "grey", "dry")
+_STATUSES = ("ok", "done", "sent", "set", "saved", "ready", "failed", "queued", "booked", "playing", "on", "running",
+             "active", "started", "confirmed", "pending", "rejected", "accepted")  # fmt: skip
+_SMALL_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+# Words of wordings, never of values: with them the end of a value could not be told.
+NOT_A_VALUE = frozenset((*words.OTHERS, "please", "thanks", "thank", "min", "km", "called", "named", "stock", "shares",
+                         "share", "word", "file", "song", "device", "people", "minute", "minutes", "time"))  # fmt: skip
+
+
+def arguments(rng: Random, function: Function) -> tuple[dict[str, Argument], dict[str, str]]:
+    """Arguments in the order of the schema, and what stands for each in a request (set_alarm: one, `time`)."""
+    if function.name == "set_alarm":
+        hour, minute, text = _clock_time(rng)
+        return {"hour": hour, "minute": minute}, {"time": text}
+    drawn: dict[str, Argument] = {}
+    texts: dict[str, str] = {}
+    for parameter, kind in function.parameters.items():
+        if kind == "integer":
+            number = _INTEGERS[parameter](rng)
+            drawn[parameter] = number
+            texts[parameter] = _number_text(rng, number)
+        else:
+            texts[parameter] = _STRINGS[function.name, parameter](rng)
+            drawn[parameter] = texts[parameter]
+    return drawn, texts
+
+
+def result(rng: Random, function: Function) -> dict[str, Value]:
+    """A plausible result: the function's keys in their order."""
+    return {key: _RESULTS[function.name, key](rng) for key in function.result}
+
+
+def value_word(rng: Random) -> str:
+    """An open word that no wording holds."""
+    while (word := words.open_word(rng)) in NOT_A_VALUE:
+        pass
+    return word
+
+
+def _known_or(known: tuple[str, ...], share: float, other: Callable[[Random], str]) -> Callable[[Random], str]:
+    return lambda rng: rng.choice(known) if rng.random() < share else other(rng)
+
+
+def _proper(rng: Random) -> str:
+    """A name; now and then two, in lower case or any word."""
+    draw = rng.random()
+    if draw < 0.65:
+        return words.name(rng)
+    if draw < 0.75:
+        return f"{words.name(rng)} {words.name(rng)}"
+    return value_word(rng) if draw < 0.9 else words.name(rng).lower()
+
+
+def _single(rng: Random) -> str:
+    return words.name(rng) if rng.random() < 0.8 else value_word(rng)
+
+
+def _symbol(rng: Random) -> str:
+    draw = rng.random()
+    if draw < 0.2:
+        return rng.choice(_SYMBOLS)
+    return "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=rng.randint(1, 5))) if draw < 0.7 else value_word(rng)
+
+
+def _text(rng: Random) -> str:
+    """Several words as in a message; none joins clauses."""
+    if rng.random() < 0.4:
+        phrase = rng.choice(_PHRASES)
+        return phrase.format(*(value_word(rng) for _ in range(phrase.count("{}"))))
+    drawn = (_text_word(rng) for _ in range(rng.randint(1, 8)))
+    return " ".join(word for word in drawn if word not in ("also", "then")) or "hello"
+
+
+def _text_word(rng: Random) -> str:
+    draw = rng.random()
+    if draw < 0.5:
+        return words.english(rng)
+    return str(rng.randint(0, 99)) if draw < 0.55 else words.open_word(rng)
+
+
+def _title(rng: Random) -> str:
+    title = " ".join(value_word(rng) for _ in range(rng.choice((1, 1, 2, 2, 3, 4))))
+    return title.title() if title.isalpha() or rng.random() < 0.3 else title
+
+
+def _file_name(rng: Random) -> str:
+    return value_word(rng) + (rng.choice(_EXTENSIONS) if rng.random() < 0.4 else "")
+
+
+def _path(rng: Random) -> str:
+    folders = "".join(value_word(rng) + "/" for _ in range(rng.choice((0, 0, 1, 1, 2, 3))))
+    root = rng.choice(("", "", "", "/", "/home/", "./"))
+    return root + folders + value_word(rng) + (rng.choice(_EXTENSIONS) if rng.random() < 0.8 else "")
+
+
+def _device(rng: Random) -> str:
+    return value_word(rng) if rng.random() < 0.6 else f"{rng.choice(_DEVICES)} {value_word(rng)}"
+
+
+def _clock_time(rng: Random) -> tuple[int, int, str]:
+    hour, minute = rng.randrange(24), rng.choice((0, 5, 15, 30, 45, rng.randrange(60), rng.randrange(60)))
+    clock = f"{hour}:{minute:02}"
+    draw = rng.random()
+    if draw < 0.55:
+        return hour, minute, clock
+    if draw < 0.65:
+        return hour, minute, f"{hour:02}:{minute:02}"
+    if draw < 0.75:
+        return hour, minute, clock.replace(":", rng.choice((" ", "."))) if minute > 9 else clock
+    twelve = hour % 12 or 12
+    if draw < 0.85:
+        half = rng.choice(("am", " am") if hour < 12 else ("pm", " pm"))
+        return hour, minute, f"{twelve}{half}" if minute == 0 else f"{twelve}:{minute:02}{half}"
+    if draw < 0.93:
+        return hour, 0, rng.choice((f"{hour}", f"{hour} o'clock"))
+    word = rng.choice(("half", "quarter"))
+    return twelve, 30 if word == "half" else 15, f"{word} past {twelve}"
+
+
+def _number_text(rng: Random, number: int) -> str:
+    return _SMALL_NUMBERS[number - 1] if 1 <= number <= 12 and rng.random() < 0.1 else str(number)
+
+
+def _spread(low: int, digits: int) -> Callable[[Random], int]:
+    """`low` and more, each number of digits as likely."""
+    return lambda rng: max(low, rng.randrange(10 ** rng.randint(1, digits)))
+
+
+def _price(rng: Random) -> float | int:
+    whole = rng.randrange(10 ** rng.randint(1, 4))
+    return whole if rng.random() < 0.4 else round(whole + rng.randrange(1, 100) / 100, 2)
+
+
+def _files(rng: Random) -> Value:
+    names = words.distinct(rng, _file_name, rng.choice((1, 1, 2, 3)))
+    return names if rng.random() < 0.8 else ", ".join(names)
+
+
+_city = _known_or(_CITIES, 0.35, _proper)
+_country = _known_or(_COUNTRIES, 0.35, _proper)
+_language = _known_or(_LANGUAGES, 0.5, _single)
+_status = _known_or(_STATUSES, 0.6, value_word)
+
+_INTEGERS: Mapping[str, Callable[[Random], int]] = {
+    "minutes": _spread(1, 3),
+    "amount": _spread(1, 4),
+    "people": lambda rng: rng.randint(1, 20),
+}
+_STRINGS: Mapping[tuple[str, str], Callable[[Random], str]] = {
+    ("get_weather", "city"): _city,
+    ("get_time", "city"): _city,
+    ("get_stock_price", "symbol"): _symbol,
+    ("get_population", "country"): _country,
+    ("translate", "word"): value_word,
+    ("translate", "language"): _language,
+    ("send_message", "person"): _known_or(_PEOPLE, 0.35, _single),
+    ("send_message", "text"): _text,
+    ("play_song", "title"): _title,
+    ("convert_money", "currency"): _known_or(_CURRENCIES, 0.5, value_word),
+    ("search_files", "name"): _file_name,
+    ("read_file", "path"): _path,
+    ("book_table", "restaurant"): _proper,
+    ("get_distance", "origin"): _city,
+    ("get_distance", "target"): _city,
+    ("create_note", "text"): _text,
+    ("turn_on", "device"): _known_or(_DEVICES, 0.4, _device),
+}
+_RESULTS: Mapping[tuple[str, str], Callable[[Random], Value]] = {
+    ("get_weather", "sky"): _known_or(_SKIES, 0.6, value_word),
+    ("get_weather", "degrees"): lambda rng: rng.randint(-15, 45),
+    ("get_time", "time"): lambda rng: f"{rng.randrange(24):02}:{rng.randrange(60):02}",
+    ("get_stock_price", "price"): _price,
+    ("get_population", "people"): lambda rng: rng.randrange(100, 10 ** rng.randint(3, 9)),
+    ("translate", "word"): value_word,
+    **{(name, "status"): _status for name in ("send_message", "set_alarm", "set_timer", "play_song", "book_table",
+                                              "create_note", "turn_on")},
+    ("convert_money", "value"): _price,
+    ("search_files", "files"): _files,
+    ("read_file", "text"): _text,
+    ("get_distance", "km"): _spread(1, 5),
+}  # fmt: skip

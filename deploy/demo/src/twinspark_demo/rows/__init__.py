@@ -1,0 +1,1 @@
+"""Rows: how conversations become packed rows of tokens."""

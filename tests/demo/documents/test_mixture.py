@@ -1,0 +1,52 @@
+"""The mixture: every kind is there, with the share that its stage asks for."""
+
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from twinspark_demo.documents.mixture import KINDS, LONG, MIXTURES, SHORT, conversations, documents_hash
+from twinspark_demo.rows.encode import Encoder
+from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
+
+
+def test_shares_sum_to_one() -> None:
+    for mixture in MIXTURES.values():
+        assert sum(mixture.values()) == pytest.approx(1.0)
+    assert MIXTURES == {"short": SHORT, "long": LONG}
+
+
+def test_every_kind_has_a_share_and_every_share_a_kind() -> None:
+    for mixture in MIXTURES.values():
+        assert set(mixture) == set(KINDS)
+
+
+@pytest.mark.parametrize(("mixture", "budget", "count"), [(SHORT, 1000, 4000), (LONG, 9000, 1500)])
+def test_the_tokens_of_each_kind_have_about_its_share(mixture: dict[str, float], budget: int, count: int) -> None:
+    drawn = list(islice(conversations(1, mixture, budget), count))
+    tokens: Counter[str] = Counter()
+    for conversation, document in zip(drawn, Encoder.load(COMMITTED_TOKENIZER).encode(drawn), strict=True):
+        tokens[conversation.kind] += len(document.ids)
+    for kind, share in mixture.items():
+        assert 0.65 * share < tokens[kind] / tokens.total() < 1.5 * share, kind
+
+
+def test_nearly_all_documents_fit_into_the_row_that_their_budget_is_for() -> None:
+    encoder = Encoder.load(COMMITTED_TOKENIZER)
+    for budget, row_tokens, count in ((1008, 1024, 2000), (9000, 9216, 400)):
+        drawn = islice(conversations(2, LONG, budget), count)
+        lengths = [len(document.ids) for document in encoder.encode(list(drawn))]
+        assert sum(length > row_tokens for length in lengths) <= 0.005 * count
+        assert max(length for length in lengths if length <= row_tokens) > 0.7 * row_tokens
+
+
+def test_the_same_seed_gives_the_same_documents_and_another_gives_others() -> None:
+    first, again, other = (list(islice(conversations(seed, SHORT, 1000), 200)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_the_hash_depends_on_the_count_and_the_seed() -> None:
+    hashes = {documents_hash(50), documents_hash(51), documents_hash(50, seed=1)}
+    assert len(hashes) == 3
+    assert documents_hash(50) in hashes
