@@ -14,8 +14,8 @@ KIND = "needle"
 NOTED = "Noted."
 MOST_NEEDLES, MANY_NEEDLES, MOST_FURTHER = 40, 33, 8
 # Tokens, no fewer than there are: of the beginning, of a code's sentence, of a question with its answer.
-_BEGINNING, _NEEDLE, _FURTHER = 50, 21, 27
-_CHARACTERS_PER_TOKEN = 2.2
+_BEGINNING, _NEEDLE, _FURTHER = 45, 24, 30
+_CHARACTERS_PER_TOKEN = 1.95  # of filler
 
 _CODE = "{code|code|code|code|secret code|access code|pass code}"
 _SENTENCES = (
@@ -85,7 +85,7 @@ def make(rng: Random, budget: int) -> Conversation:
 
 
 def _count(rng: Random, budget: int) -> int:
-    most = max(1, min(MOST_NEEDLES, (budget - _BEGINNING - 2 * _FURTHER) // _NEEDLE))
+    most = max(1, min(MOST_NEEDLES, (budget - _BEGINNING - _FURTHER) // _NEEDLE))
     if most > MANY_NEEDLES and rng.random() < 0.75:
         return MANY_NEEDLES + int(rng.random() * (most - MANY_NEEDLES + 1))
     return 1 + int(rng.random() * most)

@@ -1,0 +1,89 @@
+"""Needles: an asked code stands in one sentence, beside its name; the other codes stand beside other names."""
+
+import re
+from random import Random
+
+import pytest
+
+from twinspark_demo.conversation import Conversation
+from twinspark_demo.documents.kinds.needle import make
+
+_WORDS_OF_QUESTIONS = re.compile(r"[A-Z][a-z]{2,}(?![a-z])")
+
+
+def _asked(conversation: Conversation) -> list[tuple[str, str]]:
+    """(question, answer) of every turn but the one that only hands the text over."""
+    messages = [message for message in conversation.messages if message["role"] != "system"]
+    pairs = [(ask["content"], reply["content"]) for ask, reply in zip(messages[::2], messages[1::2], strict=True)]
+    return [pair for pair in pairs if pair[1] != "Noted."]
+
+
+def _text(conversation: Conversation) -> str:
+    return str(next(message["content"] for message in conversation.messages if message["role"] == "user"))
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.!?]) |\n", text)
+
+
+@pytest.mark.parametrize("budget", [400, 1000, 3000])
+def test_the_answer_stands_in_one_sentence_with_a_name_of_the_question(budget: int) -> None:
+    rng = Random(budget)
+    for _ in range(60):
+        drawn = make(rng, budget)
+        sentences = _sentences(_text(drawn))
+        for asked, answer in _asked(drawn):
+            beside = [one for one in sentences if re.search(rf"(?<!\w){answer}(?!\w)", one)]
+            assert len(beside) == 1, (answer, beside)
+            question = asked if asked != _text(drawn) else "\n".join(sentences[:3] + sentences[-4:])
+            shared = [
+                known
+                for known in set(_WORDS_OF_QUESTIONS.findall(question))
+                if re.search(rf"\b{known}\b", beside[0].replace(answer, ""))
+            ]
+            assert shared, (question, beside)
+
+
+def test_answers_are_codes_of_which_none_holds_another() -> None:
+    rng = Random(2)
+    for _ in range(100):
+        answers = [answer.lower() for _, answer in _asked(make(rng, 1000))]
+        assert len(set(answers)) == len(answers)
+        assert all(re.fullmatch(r"[a-z0-9]{4,8}", answer) for answer in answers)
+        assert not any(one in other for one in answers for other in answers if one != other)
+
+
+def test_most_documents_have_33_to_40_codes_and_several_questions() -> None:
+    rng = Random(3)
+    many = asked = 0
+    for _ in range(200):
+        drawn = make(rng, 3000)
+        codes = re.findall(r"\b(?=\w*\d)(?=\w*[A-Za-z])\w{4,8}\b", _text(drawn))
+        many += len(codes) >= 20  # a quarter of the codes has no digit
+        asked += len(_asked(drawn)) > 3
+    assert many > 120
+    assert asked > 150
+
+
+def test_filler_is_as_long_as_the_budget_allows_and_no_longer() -> None:
+    rng = Random(4)
+    lengths = [len(_text(make(rng, 9000))) / 2.2 for _ in range(150)]
+    assert 5000 < max(lengths) < 9000
+    assert sum(length < 2000 for length in lengths) > 50
+    assert sum(length > 4000 for length in lengths) > 15
+
+
+def test_questions_come_behind_the_text_before_it_and_in_a_turn_of_their_own() -> None:
+    rng = Random(5)
+    drawn = [make(rng, 1000) for _ in range(300)]
+    own = sum(any(message["content"] == "Noted." for message in one.messages) for one in drawn)
+    first = sum("code" in _text(one).split("\n\n")[0] and _text(one).split("\n\n")[0].count(" ") < 16 for one in drawn)
+    assert 45 < own < 110
+    assert first > 15
+    assert not any(one.learns_prompt for one in drawn)
+
+
+def test_questions_have_many_frames() -> None:
+    rng = Random(6)
+    frames = {re.sub(r"\b[A-Z][a-z]+\b", "N", asked) for _ in range(300) for asked, _ in _asked(make(rng, 700))[1:]}
+    assert len(frames) > 100
