@@ -1,0 +1,62 @@
+"""`torchrun --nproc-per-node GPUS -m twinspark_demo.training --out FOLDER`, or without torchrun on one GPU."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from twinspark_demo.training.cluster import join_cluster
+from twinspark_demo.training.model import DemoModel
+from twinspark_demo.training.run import RunOptions, TrainingRun
+from twinspark_demo.training.stages import PLAN, Stage
+from twinspark_demo.training.state import NOWHERE, RunState, load_state
+from twinspark_engine.model.config import ModelConfig
+from twinspark_tools.tiny_checkpoint.shapes import SHAPES, config_json
+
+TOKENIZER = Path("deploy/demo/tokenizer/tokenizer.json")
+SPARE_CORES = 1  # of each process that trains
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="Folder that the shards are written to.")],
+    resume: Annotated[Path | None, typer.Option(help="Folder of shards to go on from.")] = None,
+    tokenizer: Annotated[Path, typer.Option(help="tokenizer.json.")] = TOKENIZER,
+    steps: Annotated[list[str], typer.Option(help="STAGE=N: another number of steps; 0 leaves a stage out.")] = [],  # noqa: B006
+    seed: Annotated[int, typer.Option(help="Another seed, other weights and documents.")] = 0,
+    check_rows: Annotated[int, typer.Option(help="Rows of each kind in the table at a stage's end.")] = 8,
+    save_every: Annotated[int, typer.Option(help="Steps between two sets of shards.")] = 1000,
+) -> None:
+    """Train the demo model: dense short rows, long rows with the indexers, then quantized experts and recovery."""
+    cluster = join_cluster()
+    torch.set_float32_matmul_precision("high")
+    stages = [stage for stage in planned(steps) if stage.steps]
+    model = DemoModel(
+        ModelConfig.from_json(config_json(SHAPES["demo"])), seed=seed, compiled=cluster.device.type == "cuda"
+    )
+    state = RunState(replace(NOWHERE, seed=seed)) if resume is None else load_state(resume, model)
+    model.to(cluster.device)
+    most_feeds = max(len(stage.feeds) for stage in stages)
+    workers = ((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES) // most_feeds
+    options = RunOptions(out, tokenizer, workers, save_every=save_every, check_rows=check_rows)
+    run = TrainingRun(model, state, cluster, options)
+    for stage in state.rest_of(stages):
+        run.run(stage)
+    cluster.leave()
+
+
+def planned(overrides: list[str]) -> list[Stage]:
+    """The plan with other numbers of steps; raises BadParameter for what names no stage."""
+    stages = {stage.name: stage for stage in PLAN}
+    for override in overrides:
+        name, _, number = override.partition("=")
+        if name not in stages or not number.isdecimal():
+            raise typer.BadParameter(f"{override}: NAME=STEPS is needed, NAME one of {', '.join(stages)}")
+        stages[name] = replace(stages[name], steps=int(number))
+    return list(stages.values())
+
+
+if __name__ == "__main__":
+    typer.run(main)

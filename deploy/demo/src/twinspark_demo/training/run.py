@@ -1,0 +1,117 @@
+"""A run of training: the stages of the plan in turn, from their start or from where a stopped run was."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch.utils.data import DataLoader
+
+from twinspark_demo.documents.mixture import MIXTURES
+from twinspark_demo.rows.dataset import RowDataset, RowTensors, Stream
+from twinspark_demo.training.batches import BatchFiller, empty_batch
+from twinspark_demo.training.check import check_abilities
+from twinspark_demo.training.cluster import Cluster
+from twinspark_demo.training.model import DemoModel, TrainingBatch
+from twinspark_demo.training.optimizer import FlatAdamW
+from twinspark_demo.training.progress import Progress
+from twinspark_demo.training.quantize import quantize_and_freeze
+from twinspark_demo.training.stages import Feed, Stage
+from twinspark_demo.training.state import RunState
+from twinspark_demo.training.step import LossWeights, TrainingStep
+
+_FEEDS = 16  # streams of documents that a seed has room for
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run is done; nothing here changes what is learned."""
+
+    out: Path  # folder of the shards
+    tokenizer: Path
+    workers: int  # processes that make rows, for each feed of each process that trains
+    report_every: int = 50
+    save_every: int = 1000
+    check_rows: int = 8  # of each kind, at a stage's end; 0: no check
+
+
+class TrainingRun:
+    """Runs stages on one model. Every process of the cluster calls the same methods in the same order."""
+
+    def __init__(self, model: DemoModel, state: RunState, cluster: Cluster, options: RunOptions) -> None:
+        self._model, self._state, self._cluster, self._options = model, state, cluster, options
+
+    def run(self, stage: Stage) -> None:
+        """The rest of one stage; ends with its shards saved and the abilities printed."""
+        tokens = sum(feed.row_tokens * feed.rows for feed in stage.feeds) // len(stage.feeds)
+        progress = Progress(stage.name, tokens * self._cluster.world_size, self._cluster.is_first)
+        if stage.quantized and self._state.experts is None:
+            progress.say("encoding the experts")
+            self._state = replace(self._state, experts=quantize_and_freeze(self._model, self._cluster))
+        first = self._state.steps_done(stage)
+        if first < stage.steps:
+            self._train(stage, first, progress)
+        self._save(stage.name, stage.steps)
+        if self._options.check_rows and self._cluster.is_first:
+            sparse = stage.quantized
+            tokenizer, rows = self._options.tokenizer, self._options.check_rows
+            progress.table(check_abilities(self._model, tokenizer, sparse=sparse, rows=rows))
+        self._cluster.wait()
+
+    def _train(self, stage: Stage, first: int, progress: Progress) -> None:
+        optimizer = FlatAdamW(dict(self._model.named_parameters()))
+        weights = LossWeights(mtp=stage.mtp_weight, indexer=1.0)
+        step = TrainingStep(self._model, optimizer, weights, self._cluster)
+        feeds = [
+            _RunningFeed(feed, self._rows(feed, index, first), stage, self._cluster)
+            for index, feed in enumerate(stage.feeds)
+        ]
+        for running in feeds:
+            running.fill()
+            step.add(running.batch, running.feed.options)
+        progress.say(f"from step {first} of {stage.steps}")
+        for done in range(first, stage.steps):
+            index = done % len(feeds)
+            feeds[index].fill()
+            rate = stage.learning_rate(done, done - first)
+            step.run(index, rate, stage.indexer_rate(done, done - first))
+            if (done + 1) % self._options.report_every == 0:
+                progress.report(done + 1, step.read_sums(), rate, float(optimizer.norm))
+            if (done + 1) % self._options.save_every == 0:
+                self._save(stage.name, done + 1)
+
+    def _rows(self, feed: Feed, index: int, first_step: int) -> Iterator[RowTensors]:
+        stream = Stream(
+            mixture=MIXTURES[feed.mixture],
+            row_tokens=feed.row_tokens,
+            rows=feed.rows,
+            tokenizer_path=self._options.tokenizer,
+            seed=self._state.place.seed * _FEEDS + index,
+            rank=self._cluster.rank,
+            first_step=first_step,
+        )
+        loader = DataLoader(
+            RowDataset(stream),
+            batch_size=None,
+            num_workers=self._options.workers,
+            pin_memory=self._cluster.device.type == "cuda",
+            prefetch_factor=4 if self._options.workers else None,
+        )
+        return iter(loader)
+
+    def _save(self, stage: str, step: int) -> None:
+        self._state = replace(self._state, place=replace(self._state.place, stage=stage, step=step))
+        if self._cluster.is_first:
+            self._state.save(self._options.out, self._model)
+
+
+class _RunningFeed:
+    """One feed's buffers and where their rows come from."""
+
+    def __init__(self, feed: Feed, rows: Iterator[RowTensors], stage: Stage, cluster: Cluster) -> None:
+        self.feed = feed
+        self.batch: TrainingBatch = empty_batch(feed.rows, feed.row_tokens, cluster.device)
+        self._rows, self._filler = rows, BatchFiller(stage.class_weights(), cluster.device)
+
+    def fill(self) -> None:
+        """Fresh rows into the buffers."""
+        self._filler.fill(self.batch, next(self._rows))

@@ -1,0 +1,67 @@
+"""What a stopped run leaves behind and a resumed one starts from: parameters and the place in the plan.
+
+Parameters are kept as a checkpoint has them, in bfloat16 but for the tensors that it stores in fp32; experts are plain
+matrices until they are quantized. The optimizer starts anew, with its warm-up.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from twinspark_demo.checkpoint.shards import Place, load_shards, save_shards
+from twinspark_demo.quantization import Exl3Tensors, collect
+from twinspark_demo.training.model import DemoModel
+from twinspark_demo.training.quantize import freeze
+from twinspark_demo.training.stages import Stage
+
+NOWHERE = Place(stage="", step=0, seed=0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """How far a run is; the parameters themselves are the model's."""
+
+    place: Place = NOWHERE
+    experts: Mapping[str, Exl3Tensors] | None = None  # by published prefix, once they are quantized
+
+    def steps_done(self, stage: Stage) -> int:
+        """Steps of this stage that are done."""
+        return self.place.step if self.place.stage == stage.name else 0
+
+    def rest_of(self, stages: Sequence[Stage]) -> Sequence[Stage]:
+        """The stages from the one that was reached on; all of them if it is none of these."""
+        names = [stage.name for stage in stages]
+        return stages[names.index(self.place.stage) :] if self.place.stage in names else stages
+
+    def save(self, folder: Path, model: DemoModel) -> None:
+        """Writes the shards."""
+        tensors = model.plain_tensors()
+        for prefix, matrix in model.expert_matrices():
+            tensors |= {f"{prefix}.weight": matrix} if self.experts is None else self.experts[prefix].named(prefix)
+        save_shards(folder, tensors, self.place)
+
+
+def load_state(folder: Path, model: DemoModel) -> RunState:
+    """Fills the model from shards; FileNotFoundError or ValueError names what is missing."""
+    tensors, place = load_shards(folder)
+    load_plain(model, tensors)
+    experts = collect(tensors)
+    if experts:
+        freeze(model, experts)
+        return RunState(place, experts)
+    model.set_expert_matrices({prefix: tensors[f"{prefix}.weight"] for prefix, _ in model.expert_matrices()})
+    return RunState(place)
+
+
+@torch.no_grad()
+def load_plain(model: DemoModel, tensors: Mapping[str, Tensor]) -> None:
+    """Every tensor but the routed experts' from those stored under its name; ValueError names what is missing."""
+    wanted = model.plain_tensors()
+    missing = sorted(wanted.keys() - tensors.keys())
+    if missing:
+        raise ValueError(f"the shards lack {', '.join(missing)}")
+    for name, tensor in wanted.items():
+        tensor.copy_(tensors[name])

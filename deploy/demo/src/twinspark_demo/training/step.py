@@ -1,0 +1,126 @@
+"""One training step: forward, backward, average, update. On a GPU it is captured as CUDA graphs, one for each feed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from twinspark_demo.training.cluster import Cluster
+from twinspark_demo.training.model import DemoModel, ForwardOptions, Losses, TrainingBatch
+from twinspark_demo.training.optimizer import FlatAdamW
+from twinspark_engine.model.weights.names import moe_layers
+
+WARMUPS = 2
+CAPTURE_TOLERANCE = 0.02  # relative; expert noise and the indexer's random rows differ from run to run
+
+
+class CaptureDiffersError(RuntimeError):
+    """The captured step gives another loss than the same step run eagerly."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossWeights:
+    """Factors of the losses beside the main one."""
+
+    mtp: float
+    indexer: float
+
+
+class TrainingStep:
+    """The step of one stage. Called from one thread; nothing waits for the device but add and read_sums.
+
+    Feeds are batches whose buffers keep their place and are filled anew before each step.
+    """
+
+    def __init__(self, model: DemoModel, optimizer: FlatAdamW, weights: LossWeights, cluster: Cluster) -> None:
+        self._model, self._optimizer = model, optimizer
+        self._weights, self._cluster = weights, cluster
+        device, config = cluster.device, model.config
+        # main, first MTP depth, indexer, answer tokens right, their MTP drafts right: sums over the steps since read.
+        self._sums = torch.zeros(5, device=device)
+        routers = len(moe_layers(config, has_mtp=True))
+        self._load = torch.zeros(routers, config.n_routed_experts, device=device)
+        self._feeds: list[Callable[[], object]] = []
+        self._apply: Callable[[], object] | None = None
+        self._pool: Any = None  # memory that the graphs share: they run one after the other
+
+    def add(self, batch: TrainingBatch, options: ForwardOptions) -> None:
+        """One feed more; batch holds real rows. Raises CaptureDiffersError unless a replay has an eager run's loss."""
+
+        def accumulate() -> None:
+            self._accumulate(batch, options)
+
+        if self._cluster.device.type != "cuda":
+            self._feeds.append(accumulate)
+            return
+        eager = self._warm_up(accumulate)
+        replay = self._capture(accumulate)
+        self._feeds.append(replay)
+        captured = self._loss_of(replay)
+        if not abs(captured - eager) <= CAPTURE_TOLERANCE * abs(eager):
+            raise CaptureDiffersError(f"the captured step has loss {captured}, the eager one {eager}")
+
+    def run(self, feed: int, rate: float, indexer_rate: float) -> None:
+        """One step on what the feed's batch holds now."""
+        self._optimizer.set_rates(rate, indexer_rate)
+        self._feeds[feed]()
+        self._cluster.average((self._optimizer.gradients, self._load))
+        self._apply = self._apply or self._captured_update()
+        self._apply()
+
+    def read_sums(self) -> list[float]:
+        """Sums since the last call of: main, MTP and indexer loss, shares of right answer tokens and first drafts."""
+        sums = [float(value) for value in self._sums.tolist()]
+        self._sums.zero_()
+        return sums
+
+    def _warm_up(self, accumulate: Callable[[], None]) -> float:
+        """Runs eagerly on a side stream, as capture asks for; compiles what is compiled. The loss of the last run."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARMUPS):
+                loss = self._loss_of(accumulate)
+        torch.cuda.current_stream().wait_stream(stream)
+        return loss
+
+    def _capture(self, run: Callable[[], None]) -> Callable[[], object]:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            run()
+        self._pool = self._pool or graph.pool()
+        return graph.replay
+
+    def _captured_update(self) -> Callable[[], object]:
+        """The update, captured after AdamW has made its state."""
+        if self._cluster.device.type != "cuda":
+            return self._update
+        self._optimizer.hold()
+        return self._capture(self._update)
+
+    def _loss_of(self, run: Callable[[], object]) -> float:
+        self._sums.zero_()
+        run()
+        return self.read_sums()[0]
+
+    def _accumulate(self, batch: TrainingBatch, options: ForwardOptions) -> None:
+        self._optimizer.zero()
+        losses = self._model(batch, options)
+        total = losses.main + self._weights.mtp * torch.stack(losses.mtp).sum() + self._weights.indexer * losses.indexer
+        total.backward()
+        with torch.no_grad():
+            self._load.copy_(losses.router_load)
+            self._sums += torch.stack((losses.main, losses.mtp[0], losses.indexer, *_shares(batch, losses))).detach()
+
+    def _update(self) -> None:
+        self._optimizer.update()
+        self._model.balance(self._load)
+
+
+def _shares(batch: TrainingBatch, losses: Losses) -> tuple[Tensor, Tensor]:
+    """Of the answer tokens, which alone have weight 1: the share that was right, and that the first draft had right."""
+    answer = batch.weights >= 1.0
+    count = answer.sum().clamp(min=1)
+    return (losses.correct & answer).sum() / count, (losses.mtp_correct & answer).sum() / count
