@@ -38,8 +38,7 @@ def main(
     )
     state = RunState(replace(NOWHERE, seed=seed)) if resume is None else load_state(resume, model)
     model.to(cluster.device)
-    most_feeds = max(len(stage.feeds) for stage in stages)
-    workers = ((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES) // most_feeds
+    workers = max((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES, 0)
     options = RunOptions(out, tokenizer, workers, save_every=save_every, check_rows=check_rows)
     run = TrainingRun(model, state, cluster, options)
     for stage in state.rest_of(stages):

@@ -28,7 +28,7 @@ class RunOptions:
 
     out: Path  # folder of the shards
     tokenizer: Path
-    workers: int  # processes that make rows, for each feed of each process that trains
+    workers: int  # processes that make rows, for each process that trains
     report_every: int = 50
     save_every: int = 1000
     check_rows: int = 8  # of each kind, at a stage's end; 0: no check
@@ -62,7 +62,7 @@ class TrainingRun:
         weights = LossWeights(mtp=stage.mtp_weight, indexer=1.0)
         step = TrainingStep(self._model, optimizer, weights, self._cluster)
         feeds = [
-            _RunningFeed(feed, self._rows(feed, index, first), stage, self._cluster)
+            _RunningFeed(feed, self._rows(stage, index, first), stage, self._cluster)
             for index, feed in enumerate(stage.feeds)
         ]
         for running in feeds:
@@ -79,7 +79,9 @@ class TrainingRun:
             if (done + 1) % self._options.save_every == 0:
                 self._save(stage.name, done + 1)
 
-    def _rows(self, feed: Feed, index: int, first_step: int) -> Iterator[RowTensors]:
+    def _rows(self, stage: Stage, index: int, first_step: int) -> Iterator[RowTensors]:
+        feed = stage.feeds[index]
+        workers = self._options.workers // len(stage.feeds)
         stream = Stream(
             mixture=MIXTURES[feed.mixture],
             row_tokens=feed.row_tokens,
@@ -92,9 +94,9 @@ class TrainingRun:
         loader = DataLoader(
             RowDataset(stream),
             batch_size=None,
-            num_workers=self._options.workers,
+            num_workers=workers,
             pin_memory=self._cluster.device.type == "cuda",
-            prefetch_factor=4 if self._options.workers else None,
+            prefetch_factor=4 if workers else None,
         )
         return iter(loader)
 

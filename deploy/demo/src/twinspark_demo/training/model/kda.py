@@ -19,8 +19,9 @@ def kda_attention(x: Tensor, w: Weights, layout: RowLayout, config: ModelConfig,
     heads, head_dim = config.linear_num_heads, config.linear_head_dim
     channels = heads * head_dim
     fused = w(*(f"{part}_proj.weight" for part in ("q", "k", "v", "f_a", "g_a", "b")))
-    projected = F.linear(x, F.pad(fused, (0, 0, 0, -fused.shape[0] % COLUMN_STEP)))
-    qkv, forget, gate, b = projected[..., : fused.shape[0]].split([3 * channels, head_dim, head_dim, heads], dim=-1)
+    unused = -fused.shape[0] % COLUMN_STEP
+    projected = F.linear(x, F.pad(fused, (0, 0, 0, unused)))
+    qkv, forget, gate, b, _ = projected.split([3 * channels, head_dim, head_dim, heads, unused], dim=-1)
     taps = torch.cat([w.master(f"{part}_conv1d.weight") for part in CONVOLVED]).squeeze(1)
     q, k, v = chains.kda_inputs(qkv, taps, layout.positions, head_dim)
     log_decay, beta = chains.kda_gates(

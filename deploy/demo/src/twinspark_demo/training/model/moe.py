@@ -24,7 +24,7 @@ def mixture(x: Tensor, w: Weights, config: ModelConfig, chains: Chains, noise: f
     slots = config.num_experts_per_tok
     chosen, weights = route(x, w.under("gate."), config)
     experts = chosen.flatten()
-    order = torch.argsort(experts, stable=True)
+    order = torch.argsort(experts.to(torch.int16), stable=True)  # the fewer bits, the fewer passes of the sort
     back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
     load = (experts[:, None] == torch.arange(config.n_routed_experts, device=x.device)).sum(0)
     offsets = load.cumsum(0).to(torch.int32)
