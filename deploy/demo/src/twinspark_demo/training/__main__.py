@@ -27,6 +27,7 @@ def main(
     steps: Annotated[list[str], typer.Option(help="STAGE=N: another number of steps; 0 leaves a stage out.")] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Another seed, other weights and documents.")] = 0,
     check_rows: Annotated[int, typer.Option(help="Rows of each kind in the table at a stage's end.")] = 8,
+    report_every: Annotated[int, typer.Option(help="Steps between two lines.")] = 50,
     save_every: Annotated[int, typer.Option(help="Steps between two sets of shards.")] = 1000,
 ) -> None:
     """Train the demo model: dense short rows, long rows with the indexers, then quantized experts and recovery."""
@@ -39,7 +40,7 @@ def main(
     state = RunState(replace(NOWHERE, seed=seed)) if resume is None else load_state(resume, model)
     model.to(cluster.device)
     workers = max((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES, 0)
-    options = RunOptions(out, tokenizer, workers, save_every=save_every, check_rows=check_rows)
+    options = RunOptions(out, tokenizer, workers, report_every, save_every, check_rows)
     run = TrainingRun(model, state, cluster, options)
     for stage in state.rest_of(stages):
         run.run(stage)

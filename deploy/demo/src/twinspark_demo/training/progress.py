@@ -15,6 +15,10 @@ class Progress:
         self._stage, self._step_tokens, self._speaks = stage, step_tokens, speaks
         self._read_at, self._steps_read = time.monotonic(), 0
 
+    def start(self, step: int) -> None:
+        """The clock runs from here, at a step of the stage."""
+        self._read_at, self._steps_read = time.monotonic(), step
+
     def say(self, text: str) -> None:
         """One line about the stage."""
         if self._speaks:

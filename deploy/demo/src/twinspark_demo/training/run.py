@@ -69,6 +69,7 @@ class TrainingRun:
             running.fill()
             step.add(running.batch, running.feed.options)
         progress.say(f"from step {first} of {stage.steps}")
+        progress.start(first)
         for done in range(first, stage.steps):
             index = done % len(feeds)
             feeds[index].fill()
