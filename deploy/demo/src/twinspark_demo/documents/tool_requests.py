@@ -23,7 +23,12 @@ _ACTION_LEADS = ("", "", "", "Please, ", "Hi, ", "Hey, ", "OK, ")
 _COMMAND_TAILS = ("", "", "", ".", ".", " please", ", please", " please.", "!", " now", " for me", " for me please",
                   ", thanks", ". Thanks", ", thank you.")  # fmt: skip
 _QUESTION_TAILS = ("?", "?", "?", "?", "", " please?", ", please?", " now?", "? Thanks")
+_OPEN_TAILS = ("", "", "", "", ".", ".", ".", "!", " please", ", please", ", please.", ", thanks.")
+_OPEN_QUESTION_TAILS = ("?", "?", "", ".", ", please?")
+_BOTH_LEADS = ("First ", "First, ", "Two things: ", "Please do two things: ", "Both: ", "Two requests: ",
+               "I need both: ", "Do this: ", "You have two tasks: ")  # fmt: skip
 _JOINERS = (" and ", " and ", " and ", ", and ", " and also ", " and then ", ", then ", "; ")
+_THEN_JOINERS = (", then ", " and then ", ", and then ", ", after that ", ", and ")
 _FULL_JOINERS = (". ", ". ", ". Also: ", ". Then: ", ". After that: ", "\n", ".\n")
 
 
@@ -36,7 +41,7 @@ class Clause:
     text: str
     asks: bool  # needs a question mark
     is_thing: bool  # a noun phrase, may have "give me the" before it
-    is_open: bool  # ends with a text of several words that is not in quotes: what follows would belong to it
+    is_open: bool  # ends with a text of several words that is not in quotes
     starts_with_value: bool
 
 
@@ -66,12 +71,12 @@ def sentence(rng: Random, asked: Clause) -> str:
 
 def joined(rng: Random, first: Clause, second: Clause) -> str:
     """The message that asks for two calls, in this order."""
-    if first.is_open or rng.random() < 0.3:
+    if (first.is_open and " and " in first.text) or rng.random() < 0.3:
         return _two_sentences(rng, first, second)
-    lead, asks = _lead(rng, first)
+    lead, asks = (rng.choice(_BOTH_LEADS), False) if rng.random() < 0.2 else _lead(rng, first)
     begin = _capitalised(rng, lead + first.text, first.starts_with_value and not lead)
-    asks = (asks or second.asks) and not second.is_open
-    return begin + rng.choice(_JOINERS) + second.text + _tail(rng, second, asks)
+    joiner = rng.choice(_JOINERS if lead[:5] != "First" else _THEN_JOINERS)
+    return begin + joiner + second.text + _tail(rng, second, asks or second.asks)
 
 
 def pair(rng: Random, function: Function) -> tuple[str, dict[str, Argument], dict[str, Argument]]:
@@ -103,14 +108,14 @@ def _lead(rng: Random, asked: Clause) -> tuple[str, bool]:
 
 def _tail(rng: Random, last: Clause, asks: bool) -> str:
     if last.is_open:
-        return ""
+        return rng.choice(_OPEN_QUESTION_TAILS if asks else _OPEN_TAILS)
     return rng.choice(_QUESTION_TAILS if asks else _COMMAND_TAILS)
 
 
 def _two_sentences(rng: Random, first: Clause, second: Clause) -> str:
     lead, asks = _lead(rng, first)
     begin = _capitalised(rng, lead + first.text, first.starts_with_value and not lead)
-    if asks and not first.is_open:
+    if asks:
         return begin + rng.choice(("? ", "? ", "? Also: ", "?\n")) + sentence(rng, second)
     return begin + rng.choice(_FULL_JOINERS) + sentence(rng, second)
 

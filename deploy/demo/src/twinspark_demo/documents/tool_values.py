@@ -26,17 +26,25 @@ _DEVICES = ("lamp", "light", "radio", "heater", "fan", "television", "kitchen li
             "printer", "computer", "bedroom lamp", "air conditioner", "tv", "garden lights", "boiler")  # fmt: skip
 _EXTENSIONS = (".txt", ".md", ".py", ".json", ".csv", ".log", ".pdf")
 _PHRASES = ("see you at {}", "I am late", "the {} is ready", "buy {} and {}", "call me back", "meet me at the {}",
-            "happy birthday", "the {} starts at {}", "bring the {}", "I will be home at {}", "thank you for the {}",
+            "happy birthday", "the {} starts at {}", "bring the {}", "I will be home at {}", "I like the {}",
             "do not forget the {}", "where is my {}", "hello from {}", "the key is under the {}",
-            "ask {} about the {}", "pay the {}", "we need more {}")  # fmt: skip
+            "ask {} about the {}", "pay the {}", "we need more {}",
+            "bring {} and {}", "{} and {} are here")  # fmt: skip
 _SKIES = ("sunny", "cloudy", "rainy", "snowy", "windy", "foggy", "clear", "stormy", "grey", "dry")
 _STATUSES = ("ok", "done", "sent", "set", "saved", "ready", "failed", "queued", "booked", "playing", "on", "running",
              "active", "started", "confirmed", "pending", "rejected", "accepted")  # fmt: skip
+# From the usual to the strange.
+_CLOCKS = ("{hour}:{minute:02}", "{hour}:{minute:02}", "{hour}:{minute:02}", "{hour:02}:{minute:02}",
+           "{hour} {minute:02}", "{hour}.{minute:02}", "{hour}:{minute}", "{hour} {minute}", "{hour}h{minute:02}",
+           "hour {hour} minute {minute}", "hour {hour}, minute {minute}", "{hour} hours {minute} minutes",
+           "{hour} hours and {minute} minutes", "{hour} {minute:02} hours")  # fmt: skip
 _SMALL_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 # Words of wordings, never of values: with them the end of a value could not be told.
 NOT_A_VALUE = frozenset((*words.OTHERS, "please", "thanks", "thank", "min", "km", "called", "named", "stock", "shares",
                          "share", "word", "file", "song", "device", "people", "minute", "minutes", "time"))  # fmt: skip
+
+_NOT_IN_A_TEXT = frozenset(("also", "then", "please", "thanks", "thank", "after", "first", "next", "now"))
 
 
 def arguments(rng: Random, function: Function) -> tuple[dict[str, Argument], dict[str, str]]:
@@ -95,19 +103,20 @@ def _symbol(rng: Random) -> str:
 
 
 def _text(rng: Random) -> str:
-    """Several words as in a message; none joins clauses."""
+    """Several words as in a message."""
     if rng.random() < 0.4:
         phrase = rng.choice(_PHRASES)
         return phrase.format(*(value_word(rng) for _ in range(phrase.count("{}"))))
-    drawn = (_text_word(rng) for _ in range(rng.randint(1, 8)))
-    return " ".join(word for word in drawn if word not in ("also", "then")) or "hello"
+    return " ".join(_text_word(rng) for _ in range(rng.randint(1, 8)))
 
 
 def _text_word(rng: Random) -> str:
     draw = rng.random()
-    if draw < 0.5:
-        return words.english(rng)
-    return str(rng.randint(0, 99)) if draw < 0.55 else words.open_word(rng)
+    if draw < 0.05:
+        return str(rng.randint(0, 99))
+    while (word := words.english(rng) if draw < 0.5 else words.open_word(rng)) in _NOT_IN_A_TEXT:
+        pass
+    return word
 
 
 def _title(rng: Random) -> str:
@@ -131,22 +140,20 @@ def _device(rng: Random) -> str:
 
 def _clock_time(rng: Random) -> tuple[int, int, str]:
     hour, minute = rng.randrange(24), rng.choice((0, 5, 15, 30, 45, rng.randrange(60), rng.randrange(60)))
-    clock = f"{hour}:{minute:02}"
     draw = rng.random()
-    if draw < 0.55:
-        return hour, minute, clock
-    if draw < 0.65:
-        return hour, minute, f"{hour:02}:{minute:02}"
-    if draw < 0.75:
-        return hour, minute, clock.replace(":", rng.choice((" ", "."))) if minute > 9 else clock
+    if draw < 0.6:
+        clock = _CLOCKS[int(rng.random() ** 1.5 * len(_CLOCKS))]
+        return hour, minute, clock.format(hour=hour, minute=minute)
     twelve = hour % 12 or 12
-    if draw < 0.85:
+    if draw < 0.74:
         half = rng.choice(("am", " am") if hour < 12 else ("pm", " pm"))
         return hour, minute, f"{twelve}{half}" if minute == 0 else f"{twelve}:{minute:02}{half}"
-    if draw < 0.93:
+    if draw < 0.84:
         return hour, 0, rng.choice((f"{hour}", f"{hour} o'clock"))
-    word = rng.choice(("half", "quarter"))
-    return twelve, 30 if word == "half" else 15, f"{word} past {twelve}"
+    if draw < 0.92:
+        word = rng.choice(("half", "quarter"))
+        return twelve, 30 if word == "half" else 15, f"{word} past {twelve}"
+    return twelve, minute, f"{minute} {rng.choice(('', 'minutes '))}past {twelve}"
 
 
 def _number_text(rng: Random, number: int) -> str:
@@ -164,8 +171,8 @@ def _price(rng: Random) -> float | int:
 
 
 def _files(rng: Random) -> Value:
-    names = words.distinct(rng, _file_name, rng.choice((1, 1, 2, 3)))
-    return names if rng.random() < 0.8 else ", ".join(names)
+    names = words.distinct(rng, _path if rng.random() < 0.5 else _file_name, rng.choice((1, 1, 2, 3)))
+    return names if rng.random() < 0.5 else ", ".join(names)
 
 
 _city = _known_or(_CITIES, 0.35, _proper)

@@ -60,7 +60,7 @@ WORDINGS: Mapping[str, Wordings] = {
          "how many inhabitants does {country} have", "how many people does {country} have",
          "how large is the population of {country}", "how big is {country} in people"),
         ("population of {country}", "number of people in {country}", "{country} population",
-         "population in {country}", "number of inhabitants of {country}", "head count of {country}",
+         "population in {country}", "number of inhabitants of {country}", "people count of {country}",
          "population of the country {country}"),
         ("population of {country} and {country_2}", "number of people in {country} and in {country_2}",
          "population of {country} and of {country_2}"),
@@ -185,7 +185,7 @@ WORDINGS: Mapping[str, Wordings] = {
          "make a note that {text}", "take a note: {text}", "create a note with the text '{text}'",
          'put "{text}" in a note', "note down {text}", "add the note {text}", "keep this as a note: {text}"),
         ("may I have a note that says '{text}'", "is a note with the text '{text}' possible"),
-        ("note: {text}", "new note: {text}", "note '{text}'", 'note with the text "{text}"'),
+        ("new note: {text}", "small note: {text}", "note '{text}'", 'note with the text "{text}"'),
         ("write the notes '{text}' and '{text_2}'", 'note down "{text}" and "{text_2}"'),
     ),
     "turn_on": Wordings(
