@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from twinspark_demo.conversation import Conversation
-from twinspark_demo.documents.kinds.needle import make
+from twinspark_demo.documents.kinds.needle import _codes, make
 
 _WORDS_OF_QUESTIONS = re.compile(r"[A-Z][a-z]{2,}(?![a-z])")
 
@@ -51,6 +51,16 @@ def test_answers_are_codes_of_which_none_holds_another() -> None:
         assert len(set(answers)) == len(answers)
         assert all(re.fullmatch(r"[a-z0-9]{4,8}", answer) for answer in answers)
         assert not any(one in other for one in answers for other in answers if one != other)
+
+
+def test_no_name_and_no_code_holds_another() -> None:
+    rng = Random(7)
+    for _ in range(60):
+        codes = _codes(rng, 40)
+        for words in (list(codes), list(codes.values())):
+            small = [word.lower() for word in words]
+            assert len(set(small)) == 40
+            assert not any(one in other for one in small for other in small if one != other)
 
 
 def test_most_documents_have_33_to_40_codes_and_several_questions() -> None:

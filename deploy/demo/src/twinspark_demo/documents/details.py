@@ -281,6 +281,7 @@ _TOPICS = (
         Phrase("{the name of the <s>|what the <s> is called|the <s>'s name}"),
     ),
 )
+_VALUE = "\0"  # stands for the value until there is one
 _ORDER = Phrase(
     "{tell me|say|tell me again|remind me of|repeat|give me|name} <x>", "{tell me|write down|say|repeat} <x>"
 )
@@ -288,15 +289,18 @@ _CLAUSES = ("what ", "who ", "where ", "when ", "how ", "which ")
 
 
 def detail(rng: Random) -> Detail:
-    """A detail with a value that may be a new word."""
+    """A detail with a value that may be a new word, and is none of those that it is told and asked for with."""
     topic = _TOPICS[int(rng.random() * len(_TOPICS))]
     subject = topic.subjects[int(rng.random() * len(topic.subjects))]
-    value = topic.makers[int(rng.random() * len(topic.makers))](rng)
     wanted = topic.indirect.write(rng, s=subject)
     order = f"tell me {wanted}" if wanted.startswith(_CLAUSES) else _ORDER.write(rng, x=wanted)
-    statement = topic.statement.write(rng, s=subject, v=value)
+    question = topic.question.write(rng, s=subject)
+    statement = topic.statement.write(rng, s=subject, v=_VALUE)
+    value = _VALUE
+    while value.lower() in f"{statement} {order} {question}":
+        value = topic.makers[int(rng.random() * len(topic.makers))](rng)
     if value in _MONTHS:
         statement = statement.replace(" on ", " in ")
     if value in _DAYS:
         statement = statement.replace(" in ", " on ")
-    return Detail(subject, value, statement, topic.question.write(rng, s=subject), order)
+    return Detail(subject, value, statement.replace(_VALUE, value), question, order)

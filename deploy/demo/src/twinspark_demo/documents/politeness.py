@@ -4,6 +4,7 @@ from random import Random
 
 from twinspark_demo.documents.phrase import Phrase
 
+PLAIN_SHARE = 0.3  # of requests in the words that come to mind first
 _PLAIN, _SMALL_FIRST_LETTER, _TAILED = 0.6, 0.15, 0.12
 
 # Before a question or a bare instruction; what follows keeps its small letter behind a comma.
@@ -42,6 +43,11 @@ _SHORTLY = Phrase(
 def upper_first(text: str) -> str:
     """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
+
+
+def plain(rng: Random, text: str) -> str:
+    """`text`, a whole message, with a capital first letter or as it is."""
+    return _first_letter(rng, text)
 
 
 def question(rng: Random, core: str) -> str:

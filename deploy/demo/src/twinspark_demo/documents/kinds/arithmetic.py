@@ -4,7 +4,7 @@ from random import Random
 
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.politeness import order, question
+from twinspark_demo.documents.politeness import PLAIN_SHARE, order, plain, question
 from twinspark_demo.documents.turn import Setting, Turn
 
 KIND = "arithmetic"
@@ -49,6 +49,18 @@ _TASK = Phrase(
     "tell me {what <x> is|the result of <x>|the answer to <x>|how much <x> is|<x>}",
     "give {me |}{the result of|the answer to} <x>",
 )
+_PLAIN = Phrase(
+    *("<x>", "<x>?", "<x> =", "<x>=?", "<x> = ?", "what is <x>?", "what is <x>?", "what's <x>?", "how much is <x>?"),
+    *(
+        "compute <x>{|.}",
+        "compute <x>",
+        "calculate <x>{|.}",
+        "compute: <x>",
+        "calculate: <x>",
+        "solve <x>",
+        "please compute <x>{|.}",
+    ),
+)
 _GOAL = Phrase(
     "what {do you get|is the result|comes out|is it} {if|when} you <x>?", "<x>: what {is the result|do you get}?"
 )
@@ -85,6 +97,10 @@ def _operands(rng: Random, operation: str, thinks: bool) -> tuple[int, int]:
 
 def _request(rng: Random, operation: str, a: int, b: int) -> str:
     slots = {"a": str(a), "b": str(b)}
+    if rng.random() < PLAIN_SHARE:
+        if rng.random() < 0.2:
+            return plain(rng, _ORDER[operation].write(rng, **slots) + ("." if rng.random() < 0.5 else ""))
+        return plain(rng, _PLAIN.write(rng, x=_EXPRESSION[operation].write(rng, **slots)))
     draw = rng.random()
     if draw < 0.16:
         task = _ORDER[operation].write(rng, **slots)

@@ -9,7 +9,7 @@ from random import Random
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.open_text import text
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.politeness import instruction, order, upper_first
+from twinspark_demo.documents.politeness import PLAIN_SHARE, instruction, order, plain, upper_first
 from twinspark_demo.documents.turn import Setting, Turn
 
 KIND = "copy"
@@ -51,6 +51,25 @@ _TASK = Phrase(
     "{say|write|print|output} {exactly|only|just} {this|the following}",
     "{do not|don't} change {anything|a thing|a word}, {just|only|simply} {repeat|copy|return} {this|the following}",
     "{copy|repeat} the {text|words|line|message} {after the colon|below|that follows}{| exactly}",
+)
+_PLAIN = Phrase(
+    *(
+        "repeat",
+        "repeat{| this| this text| the text| the following| the following text| these words| exactly}{| exactly}",
+    ),
+    *(
+        "copy{| this| this text| the following| the following text}{| exactly| word for word| without changes}",
+        "echo{| this}",
+    ),
+    *(
+        "{say|repeat} after me",
+        "{say|write|print|output|return}{| this| exactly this| the following}{|| exactly| unchanged}",
+    ),
+    *("return the following{| text} unchanged", "repeat {this|the following}{| text| words} word for word"),
+    *(
+        "please {repeat|copy}{| this| the following}{| text}{| exactly}",
+        "repeat the following {words|line|sentence|code}",
+    ),
 )
 _BARE = Phrase("{repeat|echo|say|copy|print|output|repeat after me|reply with|say exactly|just say}")
 _INLINE = Phrase(
@@ -113,6 +132,8 @@ def _quoted(rng: Random, payload: str) -> str:
 
 def _after_colon(rng: Random, payload: str) -> str:
     between = (": ", ": ", ": ", ":\n", ":\n", ":\n\n", ".\n", "\n", "\n\n", ":")[int(rng.random() * 10)]
+    if rng.random() < 2 * PLAIN_SHARE:  # as often among all forms as other kinds have plain requests
+        return plain(rng, _PLAIN.write(rng)) + between + payload
     return instruction(rng, _TASK.write(rng)) + between + payload
 
 

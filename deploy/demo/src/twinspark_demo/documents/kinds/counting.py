@@ -4,7 +4,7 @@ from random import Random
 
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.politeness import order, question
+from twinspark_demo.documents.politeness import PLAIN_SHARE, order, plain, question
 from twinspark_demo.documents.turn import Setting, Turn
 
 KIND = "counting"
@@ -45,6 +45,11 @@ _QUESTION_DOWN = Phrase(
     "a countdown from <a> to <b>{.||, please}",
     "i want to {hear|see|read} the numbers from <a> down to <b>{.|}",
 )
+_PLAIN_UP = Phrase("count from <a> to <b>{|.|.}", "count up from <a> to <b>{|.}", "please count from <a> to <b>{|.}")
+_PLAIN_DOWN = Phrase(
+    *("count down from <a> to <b>{|.}", "count from <a> to <b>{|.}", "count from <a> down to <b>{|.}"),
+    *("count backwards from <a> to <b>{|.}", "please count down from <a> to <b>{|.}"),
+)
 _TO = Phrase("count {to|up to} <b>")
 
 
@@ -70,7 +75,9 @@ def turn(rng: Random, most: int = MOST_NUMBERS) -> Turn:
     if down:
         numbers.reverse()
     a, b = str(numbers[0]), str(numbers[-1])
-    if rng.random() < 0.78:
+    if rng.random() < PLAIN_SHARE:
+        request = plain(rng, (_PLAIN_DOWN if down else _PLAIN_UP).write(rng, a=a, b=b))
+    elif rng.random() < 0.78:
         request = order(rng, (_DOWN if down else _UP).write(rng, a=a, b=b))
     else:
         request = question(rng, (_QUESTION_DOWN if down else _QUESTION_UP).write(rng, a=a, b=b))

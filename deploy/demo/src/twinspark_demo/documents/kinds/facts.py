@@ -5,7 +5,7 @@ from random import Random
 
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.politeness import order, question
+from twinspark_demo.documents.politeness import PLAIN_SHARE, order, plain, question
 from twinspark_demo.documents.turn import Setting, Turn
 from twinspark_demo.knowledge import AMOUNTS, CAPITALS, COLOURS, OPPOSITES
 
@@ -81,6 +81,47 @@ _COLOUR_QUESTION = Phrase(
     "{i want to know|i forgot} {what|which} {colour|color} <k> is{.|}",
     "what {colour|color} is <k> {usually|normally|mostly}?",
 )
+_PLAIN_CAPITAL = Phrase(
+    *("what is the capital of <k>?", "what is the capital of <k>?", "capital of <k>?", "the capital of <k>?"),
+    *(
+        "tell me the capital of <k>{.|}",
+        "which city is the capital of <k>?",
+        "what's the capital of <k>?",
+        "capital of <k>",
+    ),
+    *("name the capital of <k>{.|}", "what is <k>'s capital?"),
+)
+_PLAIN_OPPOSITE = Phrase(
+    *(
+        "what is the opposite of <k>?",
+        "what is the opposite of <k>?",
+        'what is the opposite of "<k>"?',
+        "opposite of <k>?",
+    ),
+    *(
+        "tell me the opposite of <k>{.|}",
+        "what's the opposite of <k>?",
+        "the opposite of <k>?",
+        "give me the opposite of <k>{.|}",
+    ),
+)
+_PLAIN_AMOUNT = Phrase(
+    *(
+        "how many <t> does <k> have?",
+        "how many <t> does <k> have?",
+        "how many <t> are in <k>?",
+        "how many <t> are there in <k>?",
+    ),
+    *("how many <t> has <k>?", "how many <t> in <k>?"),
+)
+_PLAIN_COLOUR = Phrase(
+    *("what {colour|color} is <k>?", "what {colour|color} is <k>?", "which {colour|color} is <k>?"),
+    *(
+        "what is the {colour|color} of <k>?",
+        "tell me the {colour|color} of <k>{.|}",
+        "what {colour|color} does <k> have?",
+    ),
+)
 _ABOUT = Phrase("{and|and what about|what about|and for|how about|and of} <k>{?|?|}")
 
 
@@ -107,7 +148,10 @@ def chain(rng: Random, count: int) -> list[Turn]:
     return turns
 
 
-def _ask(rng: Random, named: Phrase, asked: Phrase, **slots: str) -> str:
+def _ask(rng: Random, first: Phrase, named: Phrase, asked: Phrase, **slots: str) -> str:
+    """A request: in the words of `first`, or with what `named` names in an order or in a question of `asked`."""
+    if rng.random() < PLAIN_SHARE:
+        return plain(rng, first.write(rng, **slots))
     x = named.write(rng, **slots)
     if rng.random() < _ORDER_SHARE:
         return order(rng, _ORDER.write(rng, x=x))
@@ -117,7 +161,7 @@ def _ask(rng: Random, named: Phrase, asked: Phrase, **slots: str) -> str:
 def _capital(rng: Random) -> Turn:
     country, city = _CAPITALS[int(rng.random() * len(_CAPITALS))]
     spelled = country.lower() if rng.random() < _SMALL_COUNTRY_SHARE else country
-    return Turn(_ask(rng, _CAPITAL, _CAPITAL_QUESTION, k=spelled), city)
+    return Turn(_ask(rng, _PLAIN_CAPITAL, _CAPITAL, _CAPITAL_QUESTION, k=spelled), city)
 
 
 def _capital_or_country(rng: Random) -> Turn:
@@ -131,13 +175,13 @@ def _opposite(rng: Random) -> Turn:
     count = len(OPPOSITES)
     at = int(rng.random() * count) + (count if rng.random() < _REVERSE_SHARE else 0)
     word, answer = _OPPOSITES[at]
-    return Turn(_ask(rng, _OPPOSITE, _OPPOSITE_QUESTION, k=word), answer)
+    return Turn(_ask(rng, _PLAIN_OPPOSITE, _OPPOSITE, _OPPOSITE_QUESTION, k=word), answer)
 
 
 def _amount(rng: Random) -> Turn:
     (things, whole), amount = _AMOUNTS[int(rng.random() * len(_AMOUNTS))]
     article = "the" if whole == "alphabet" else "one" if rng.random() < 0.08 else _article(whole)
-    return Turn(_ask(rng, _AMOUNT, _AMOUNT_QUESTION, t=things, k=f"{article} {whole}"), str(amount))
+    return Turn(_ask(rng, _PLAIN_AMOUNT, _AMOUNT, _AMOUNT_QUESTION, t=things, k=f"{article} {whole}"), str(amount))
 
 
 def _article(noun: str) -> str:
@@ -146,7 +190,7 @@ def _article(noun: str) -> str:
 
 def _colour(rng: Random) -> Turn:
     thing, answer = _COLOURS[int(rng.random() * len(_COLOURS))]
-    return Turn(_ask(rng, _COLOUR, _COLOUR_QUESTION, k=thing), answer)
+    return Turn(_ask(rng, _PLAIN_COLOUR, _COLOUR, _COLOUR_QUESTION, k=thing), answer)
 
 
 _TABLES: tuple[Callable[[Random], Turn], ...] = (_capital_or_country, _opposite, _amount, _colour)

@@ -115,22 +115,19 @@ def _different(rng: Random, count: int) -> list[Detail]:
 
 def _told(rng: Random, told: list[Detail]) -> str:
     joint = _JOINED[int(rng.random() * len(_JOINED))]
-    statements = [known.statement for known in told]
-    if joint == ". ":
-        statements[1:] = [upper_first(statement) for statement in statements[1:]]
-    text = joint.join(statements)
+    first, *others = told
+    parts = [_capital(other) if joint == ". " else other.statement for other in others]
     if rng.random() < 0.45:
         lead = _LEAD.write(rng)
-        text = f"{lead} {upper_first(text) if lead[-1] in '!.:' and not _starts_with_value(told) else text}"
-        text = upper_first(text)
-    elif rng.random() < 0.85 and not _starts_with_value(told):
-        text = upper_first(text)
-    return text + (".", ".", ".", "", "!")[int(rng.random() * 5)]
+        text = upper_first(f"{lead} {_capital(first) if lead[-1] in '!.:' else first.statement}")
+    else:
+        text = _capital(first) if rng.random() < 0.85 else first.statement
+    return joint.join((text, *parts)) + (".", ".", ".", "", "!")[int(rng.random() * 5)]
 
 
-def _starts_with_value(told: list[Detail]) -> bool:
-    """Whether a capital first letter would change the detail."""
-    return told[0].statement.startswith(told[0].value)
+def _capital(known: Detail) -> str:
+    """The statement with a capital first letter, unless that would change the detail."""
+    return known.statement if known.statement.startswith(known.value) else upper_first(known.statement)
 
 
 def _recalled(rng: Random, wanted: Detail) -> Turn:

@@ -5,7 +5,7 @@ from random import Random
 
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.politeness import instruction, order, upper_first
+from twinspark_demo.documents.politeness import PLAIN_SHARE, instruction, order, plain, upper_first
 from twinspark_demo.documents.records import LAYOUTS, Table, table, written
 from twinspark_demo.documents.turn import Setting, Turn
 
@@ -49,6 +49,22 @@ _COLUMNS = Phrase(
     ". {Each|Every} {line|record|entry|row|item} {has|gives|is|contains|holds} <f>",
     ". {The columns are|The order is|The values are} <f>",
 )
+_PLAIN = Phrase(
+    "{turn|convert} {these|this|these records|the following|the following records} {into|to} a JSON array",
+    "{turn|convert} {these|this|these records|these lines} {into|to} JSON",
+    "{write|give me|format} {these|this|these records|the following} as a JSON array",
+    "make a JSON array {from|of} {these records|this|these}",
+)
+_PLAIN_FIELDS = Phrase(
+    *(
+        " with the {fields|keys} <f>",
+        " with {fields|keys} <f>",
+        " ({fields|keys}: <f>)",
+        ", {fields|keys} <f>",
+        " with <f>",
+    ),
+    *(". {Fields|Keys}: <f>", ". The {fields|keys} are <f>", ". Use the {keys|fields} <f>"),
+)
 _WANT = Phrase(f"{{i need|i want|i would like to have|now}} {{this|these|the following}} as {_ARRAY}")
 _THAT = "{this|these|that|the above|the data above|the records above|the list above}"
 _ABOVE = Phrase(
@@ -74,7 +90,7 @@ def turn(rng: Random, budget: int, most: int = MOST_RECORDS) -> Turn:
     listed = written(rng, content, layout)
     named = ""
     if not layout.labelled or rng.random() < 0.4:
-        wording = _FIELDS if rng.random() < 0.8 else _COLUMNS
+        wording = (_PLAIN_FIELDS, _FIELDS, _FIELDS, _FIELDS, _COLUMNS)[int(rng.random() * 5)]
         named = wording.write(rng, f=_enumerated(rng, content.fields))
     records = [dict(zip(content.fields, row, strict=True)) for row in content.rows]
     return Turn(_request(rng, listed, named), json.dumps(records))
@@ -102,8 +118,13 @@ def _enumerated(rng: Random, fields: tuple[str, ...]) -> str:
 def _request(rng: Random, listed: str, named: str) -> str:
     draw = rng.random()
     if draw < 0.72:
-        wanted = rng.random() < _WANT_SHARE
-        task = upper_first(_WANT.write(rng) + named) if wanted else instruction(rng, _TASK.write(rng) + named)
+        style = rng.random()
+        if style < PLAIN_SHARE:
+            task = plain(rng, _PLAIN.write(rng) + named)
+        elif style < PLAIN_SHARE + _WANT_SHARE:
+            task = upper_first(_WANT.write(rng) + named)
+        else:
+            task = instruction(rng, _TASK.write(rng) + named)
         between = (":\n", ":\n", ":\n\n", ".\n", "\n", ": ", "\n\n")[int(rng.random() * 7)]
         return task + (":\n" if between == ": " and "\n" in listed else between) + listed
     task = order(rng, _ABOVE.write(rng) + named)

@@ -6,7 +6,7 @@ from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents import filler
 from twinspark_demo.documents.open_text import near
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.politeness import order, question, upper_first
+from twinspark_demo.documents.politeness import PLAIN_SHARE, order, plain, question, upper_first
 from twinspark_demo.documents.turn import Setting, Turn
 from twinspark_demo.documents.words import code, name
 
@@ -57,6 +57,16 @@ _ORDER = Phrase(
     "{tell me|give me|say|find|look up|return} <n>'s code",
     "{tell me|say|find out} {which code belongs to <n>|which code <n> has|what the code of <n> is}",
     "answer with the code of <n>",
+)
+_PLAIN = Phrase(
+    *(
+        "what is the code of <n>?",
+        "what is the code of <n>?",
+        "what is the code for <n>?",
+        "which code belongs to <n>?",
+    ),
+    *("what is <n>'s code?", "which code does <n> have?", "tell me the code of <n>{.|}", "give me the code of <n>{.|}"),
+    *("what code does <n> have?", "what is the code that belongs to <n>?", "code of <n>?"),
 )
 _SHORT = Phrase(
     "{and|and|what about|and what about|how about|and for|and of|now} <n>{?|?|}", "<n>?", "and {<n>'s|<n>'s code}?"
@@ -187,6 +197,8 @@ def _first_turns(rng: Random, text: str, wanted: str, answer: str) -> list[Turn]
 
 def _asked(rng: Random, wanted: str, short: bool) -> str:
     """A question for the code; a short one leans on the question before."""
+    if rng.random() < PLAIN_SHARE:
+        return plain(rng, _PLAIN.write(rng, n=wanted))
     draw = rng.random()
     if short and draw < 0.4:
         return upper_first(_SHORT.write(rng, n=wanted))

@@ -4,7 +4,7 @@ from random import Random
 
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.politeness import instruction, order, upper_first
+from twinspark_demo.documents.politeness import PLAIN_SHARE, instruction, order, plain, upper_first
 from twinspark_demo.documents.program import Program, identifier, program, resembling
 from twinspark_demo.documents.turn import Setting, Turn
 
@@ -30,6 +30,13 @@ _TASK = Phrase(
     "refactor{| this code| the code}: {rename |}<o> {to|becomes|->} <n>",
     f"substitute <n> for {_VARIABLE}<o>{_WHERE}",
     "update the {code|program} so that <o> is {called|named} <n>",
+)
+_PLAIN = Phrase(
+    f"rename {_VARIABLE}<o> to <n>{_WHERE}",
+    "rename <o> to <n>{| in this code| in this program}",
+    "rename the variable <o> to <n>{| in this code| in this program| everywhere}",
+    "change <o> {to|into} <n>{| in this code| everywhere}",
+    "replace <o> {with|by} <n>{| in this code| everywhere}",
 )
 _STATED = Phrase(
     "{the variable|variable|the name} <o> {should|must|has to|shall} be {called|named|renamed to|changed to} <n>",
@@ -74,7 +81,10 @@ def _request(rng: Random, code: str, slots: dict[str, str]) -> str:
     if rng.random() < 0.25:
         code = ("```\n", "```python\n")[int(rng.random() * 2)] + code + "\n```"
     if draw < 0.6:
-        task = _stated(rng, slots) if stated else instruction(rng, _TASK.write(rng, **slots))
+        if rng.random() < PLAIN_SHARE:
+            task = plain(rng, _PLAIN.write(rng, **slots))
+        else:
+            task = _stated(rng, slots) if stated else instruction(rng, _TASK.write(rng, **slots))
         return task + (":\n", ":\n", ":\n\n", ".\n", ".\n\n", "\n", "\n\n")[int(rng.random() * 7)] + code
     if stated:
         task = _stated(rng, slots) + ("", ".", "!")[int(rng.random() * 3)]
