@@ -153,7 +153,13 @@ _TOPICS = (
     _Topic(
         ("city",),
         (_city,),
-        Phrase("i {live|work} in <v>", "my {home|city|town} is <v>", "i {come from|am from} <v>", "my home is in <v>"),
+        Phrase(
+            "i live in <v>",
+            "i live in <v>",
+            "my {home|city|town} is <v>",
+            "my home is in <v>",
+            "i live in the city of <v>",
+        ),
         Phrase(
             *("where do i live?", "where do i live?", "which city do i live in?", "what city do i live in?"),
             *(
@@ -164,6 +170,25 @@ _TOPICS = (
             ),
         ),
         Phrase("{where i live|which city i live in|my city|the city where i live}"),
+    ),
+    _Topic(
+        ("birth",),
+        (_city,),
+        Phrase("i {come from|am from|was born in} <v>", "i'm from <v>"),
+        Phrase("where {do i come|am i} from?", "where was i born?", "do you {know|remember} where i {am|come} from?"),
+        Phrase("{where i am from|where i come from|where i was born}"),
+    ),
+    _Topic(
+        ("work",),
+        (_city,),
+        Phrase("i work in <v>", "my office is in <v>", "i have my office in <v>"),
+        Phrase(
+            "where do i work?",
+            "where is my office?",
+            "in which city do i work?",
+            "do you {know|remember} where i work?",
+        ),
+        Phrase("{where i work|where my office is|which city i work in}"),
     ),
     _Topic(
         ("colour", "color"),
@@ -232,7 +257,7 @@ _TOPICS = (
             "room <v> is where {the|my} <s> is",
         ),
         Phrase(
-            "{in which room|in what room|which room} is the <s>{| in}?",
+            "{in which room|in what room} is the <s>?",
             "where is {the|my} <s>?",
             "{which|what} room is the <s> in?",
             "what is the room of the <s>?",
