@@ -1,12 +1,14 @@
 # Every command that a person or CI runs. Each does its own set-up; longer logic lives in scripts/.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup protos format check test run run-engine run-gateway bench clean
+.PHONY: help setup protos format check test run run-engine run-gateway bench demo-eval clean
 
 RANKS ?= 2
 PORT ?= 8000
 MODEL ?=
 DTYPE ?= float32
+KINDS ?=
+COUNT ?= 50
 BASE_URL ?= http://127.0.0.1:$(PORT)
 PYTHON_BIN := .venv/bin/python
 # Two workers share the cores: threads that wait for one another must not spin.
@@ -40,6 +42,9 @@ run-gateway: setup ## Run the gateway alone, with settings from TWINSPARK_GATEWA
 
 bench: setup ## Benchmark a running server (BASE_URL=http://127.0.0.1:8000); JSON and a table
 	@$(PYTHON_BIN) -m twinspark_tools.bench --base-url "$(BASE_URL)"
+
+demo-eval: setup ## Score the demo model on a running server (BASE_URL=http://127.0.0.1:8000 KINDS=copy,json COUNT=50)
+	@$(PYTHON_BIN) -m twinspark_demo.evaluation --base-url "$(BASE_URL)" --kinds "$(KINDS)" --count "$(COUNT)" --json build/demo-eval.json $(if $(MODEL),--model "$(MODEL)")
 
 clean: ## Remove the environment, generated stubs and caches
 	@rm -rf .venv .setup.lock protos/gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from jinja2 import Template
 from openai import AsyncOpenAI
 
 from twinspark_demo.evaluation.drawing import COUNT, SEED, draw_prompts, expand_kinds
-from twinspark_demo.evaluation.filler import TOKENS_PER_SENTENCE, sentence
+from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, TOKENS_PER_SENTENCE, sample_text
 from twinspark_demo.evaluation.prompt import ask
 from twinspark_demo.evaluation.report import build_report, format_failures, format_table, is_good_enough
 from twinspark_demo.evaluation.scoring import KindScore, score_kind
@@ -22,7 +21,6 @@ from twinspark_demo.evaluation.server import Server
 from twinspark_demo.evaluation.template import DEMO_FOLDER, load_template
 
 TIMEOUT_SECONDS = 600
-MEASURED_SENTENCES = 200
 
 
 class EvaluationError(Exception):
@@ -91,10 +89,8 @@ async def _score(
 
 async def _measure_filler(server: Server) -> float:
     """Tokens of a filler sentence with the server's tokenizer."""
-    rng = random.Random(0)
-    text = " ".join(sentence(rng) for _ in range(MEASURED_SENTENCES))
-    count = await server.count_tokens(text)
-    return TOKENS_PER_SENTENCE if count is None else count / MEASURED_SENTENCES
+    count = await server.count_tokens(sample_text())
+    return TOKENS_PER_SENTENCE if count is None else count / SAMPLE_SENTENCES
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from twinspark_demo.evaluation.words import english, pseudo_word
 
 TOKENS_PER_SENTENCE = 18.0
 """Where no tokenizer says better: tokens of a sentence and the space after it, on average."""
+SAMPLE_SENTENCES = 200
 
 _ADJECTIVES = (
     "old", "quiet", "small", "narrow", "heavy", "bright", "dusty", "gentle", "broken", "wooden", "early", "pale",
@@ -44,3 +45,9 @@ def sentence(rng: random.Random) -> str:
 def sentences(rng: random.Random, num_tokens: int, tokens_per_sentence: float) -> list[str]:
     """About that many tokens of sentences."""
     return [sentence(rng) for _ in range(max(1, round(num_tokens / tokens_per_sentence)))]
+
+
+def sample_text() -> str:
+    """SAMPLE_SENTENCES sentences, always the same: what a tokenizer is measured with."""
+    rng = random.Random(0)
+    return " ".join(sentence(rng) for _ in range(SAMPLE_SENTENCES))

@@ -41,12 +41,11 @@ def _read_call(match: re.Match[str], tools: Sequence[Mapping[str, Any]]) -> Pars
     pairs = separator + rest
     found = _PAIR.findall(pairs)
     keys = [key for key, _ in found]
-    is_whole = (
-        match[0].endswith("</tool_call>") and not _MARKUP.search(_PAIR.sub("", pairs)) and not _MARKUP.search(name)
-    )
-    is_broken = not is_whole or bool(_PAIR.sub("", pairs)) or len(set(keys)) < len(keys)
+    is_whole = match[0].endswith("</tool_call>") and not _PAIR.sub("", pairs) and len(set(keys)) == len(keys)
+    has_stray_markup = any(map(_MARKUP.search, (name, *keys)))
     types = _types_of(name, tools)
-    return ParsedCall(name, {key: _read_value(value, types.get(key)) for key, value in found}, is_broken)
+    arguments = {key: _read_value(value, types.get(key)) for key, value in found}
+    return ParsedCall(name, arguments, broken=not is_whole or has_stray_markup)
 
 
 def _types_of(name: str, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:

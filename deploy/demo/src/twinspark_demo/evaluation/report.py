@@ -63,7 +63,7 @@ def _row(score: KindScore) -> tuple[str, ...]:
     return (
         score.kind,
         str(_num_prompts(score)),
-        *("" if share is None else f"{100 * share:.1f}" for share in shares),
+        *("-" if share is None else f"{100 * share:.1f}" for share in shares),
         f"{score.mean_output_tokens:.1f}",
         f"{score.seconds:.1f}",
     )

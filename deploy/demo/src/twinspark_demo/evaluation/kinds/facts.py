@@ -9,7 +9,7 @@ from twinspark_demo.evaluation.prompt import Prompt, Wording, ask, content, word
 BY_TOPIC: Mapping[str, tuple[Wording, ...]] = {
     "capital": wordings(
         ["What is the capital of {a}?", "Name the capital of {a}.", "Which city is the capital of {a}?"],
-        ["I forgot the capital of {a}, what is it?"],
+        ["A card in my game asks for the capital of {a}."],
     ),
     "opposite": wordings(
         ["What is the opposite of {a}?", "Give me the opposite of {a}.", "Which word is the opposite of {a}?"],

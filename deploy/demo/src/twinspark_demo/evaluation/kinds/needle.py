@@ -35,7 +35,7 @@ STATEMENTS = wordings(
         "The code {code} belongs to {name}.",
     ],
     [
-        "Note that {name} was given the code {code}.",
+        "Since last year the code of old {name} is {code}.",
         "If you meet {name}, the code is {code}.",
         "{name} never forgets the code {code}.",
     ],

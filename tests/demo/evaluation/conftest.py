@@ -1,0 +1,152 @@
+"""A real gateway over a fake engine that answers the evaluation's prompts: perfectly, or with planted mistakes."""
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from fakes.engine import FakeEngine, serve_engine
+from fakes.engine_model import FakeModel
+from support.scripts import encode
+from support.tiny_tokenizer import build_tokenizer, write_folder
+from twinspark.engine.v1 import engine_pb2 as pb
+from twinspark_demo.evaluation.drawing import draw_prompts, kinds
+from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, sample_text
+from twinspark_demo.evaluation.prompt import Prompt
+from twinspark_demo.evaluation.template import load_template, render
+from twinspark_gateway.app import build_app
+from twinspark_gateway.settings import Settings
+from twinspark_gateway.web.drain import Drain
+from twinspark_gateway.web.listener import open_listener
+from twinspark_gateway.web.server import build_server
+
+USER = 277
+COUNT = 4
+Break = Callable[[str, str], str]
+"""Makes another reply of (prompt, right reply)."""
+StartServer = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture(scope="session")
+def template_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small tokenizer and the template of the demo model."""
+    folder = write_folder(tmp_path_factory.mktemp("models") / "demo")
+    package = resources.files("twinspark_tools.tiny_checkpoint")
+    with resources.as_file(package.joinpath("chat_template.jinja")) as source:
+        shutil.copyfile(source, folder / "chat_template.jinja")
+    return folder
+
+
+class PerfectModel:
+    """Knows the right reply to each prompt that an evaluation of COUNT prompts a kind makes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._template = load_template(folder)
+        self._tokenizer = build_tokenizer()
+        per_sentence = len(encode(sample_text())) / SAMPLE_SENTENCES
+        self._whole: dict[str, str] = {}
+        self._last_turns: dict[tuple[str, str], str] = {}
+        self.requests: list[pb.GenerateRequest] = []
+        self.texts: list[str] = []
+        for kind in kinds():
+            for prompt in draw_prompts(kind, COUNT, tokens_per_sentence=per_sentence):
+                self._learn(prompt)
+
+    def _learn(self, prompt: Prompt) -> None:
+        if prompt.later_turns:
+            key = (prompt.messages[0]["content"], prompt.later_turns[-1])
+            self._last_turns[key] = f"</think>{prompt.expected}"
+        else:
+            self._whole[render(self._template, prompt.messages, prompt.tools)] = right_reply(prompt)
+
+    def reply_to(self, request: pb.GenerateRequest) -> str:
+        """Text of the right reply, reasoning included."""
+        text: str = self._tokenizer.decode(list(request.prompt_token_ids), skip_special_tokens=False)
+        self.requests.append(request)
+        self.texts.append(text)
+        if text in self._whole:
+            return self._whole[text]
+        parts = re.split(r"<\|(?:user|assistant)\|>", text)
+        return self._last_turns.get((parts[1], parts[-2]), "I think</think>ok")
+
+
+def right_reply(prompt: Prompt) -> str:
+    """The reply as the model would write it."""
+    if prompt.kind == "arithmetic":
+        return f"steps</think>{prompt.expected}"
+    if prompt.kind == "tool_none":
+        return "</think>I have no tool for that."
+    if prompt.kind == "tool_result":
+        return f"</think>Here: {', '.join(map(str, prompt.expected))}."
+    assert prompt.reply is not None
+    return f"</think>{prompt.reply['content']}" + "".join(
+        f"<tool_call>{call['function']['name']}"
+        + "".join(
+            f"<arg_key>{key}</arg_key><arg_value>{value if isinstance(value, str) else json.dumps(value)}</arg_value>"
+            for key, value in call["function"]["arguments"].items()
+        )
+        + "</tool_call>"
+        for call in prompt.reply.get("tool_calls", ())
+    )
+
+
+@pytest.fixture(scope="session")
+def known(template_folder: Path) -> PerfectModel:
+    """The model that knows everything."""
+    return PerfectModel(template_folder)
+
+
+@pytest.fixture
+async def start_server(template_folder: Path, known: PerfectModel) -> AsyncIterator[StartServer]:
+    """Start a server, with mistakes if they are planted; give its URL. It stops when the test ends."""
+    known.requests.clear()
+    known.texts.clear()
+    async with AsyncExitStack() as stack:
+
+        async def start(plant: Break = lambda _, right: right, failure: Exception | None = None) -> str:
+            replies: dict[str, Sequence[int]] = {}
+
+            def script(request: pb.GenerateRequest) -> Sequence[int]:
+                # Asked for at every token.
+                if request.request_id not in replies:
+                    right = known.reply_to(request)
+                    replies[request.request_id] = [*encode(plant(known.texts[-1], right)), USER]
+                return replies[request.request_id]
+
+            engine = FakeEngine(
+                model=FakeModel(context_length=200_000, vocabulary_size=330, num_slots=4),
+                script=script,
+                tokens_per_step=64,
+                failure=failure,
+            )
+            address = await stack.enter_async_context(serve_engine(engine))
+            return await stack.enter_async_context(_Gateway(Settings(model=template_folder, engine=address)))
+
+        yield start
+
+
+class _Gateway:
+    """Serves on a free port while it is open."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._listener = open_listener("127.0.0.1", 0)
+        drain = Drain(1)
+        self._server = build_server(build_app(settings, drain), drain, drain_seconds=1, idle_seconds=5)
+
+    async def __aenter__(self) -> str:
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        while not self._server.started:
+            assert not self._serving.done()
+            await asyncio.sleep(0.005)
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        await self._serving
+        self._listener.close()

@@ -1,0 +1,49 @@
+"""No held-out wording occurs in what the model is trained on."""
+
+import re
+from itertools import islice
+
+import pytest
+
+from twinspark_demo.documents.mixture import MIXTURES, conversations
+from twinspark_demo.evaluation.drawing import kinds
+from twinspark_demo.evaluation.kinds.needle import STATEMENTS
+from twinspark_demo.evaluation.prompt import Wording
+
+NUM_CONVERSATIONS = 20_000
+WORDINGS = {wording for kind in kinds().values() for wording in kind.wordings} | set(STATEMENTS)
+HELD_OUT = sorted(wording.text for wording in WORDINGS if wording.held_out)
+
+
+def fixed_words(text: str) -> str:
+    """The longest piece of a wording between its places: small letters, one space between words."""
+    pieces = re.split(r"\{.*?\}", text)
+    return max((normal(piece) for piece in pieces), key=len)
+
+
+def normal(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def occurs(text: str, trained: str) -> bool:
+    return f" {fixed_words(text)} " in trained
+
+
+@pytest.fixture(scope="module")
+def trained() -> str:
+    """What users say in drawn documents, a line each."""
+    drawn = islice(conversations(3, MIXTURES["short"], 1_000), NUM_CONVERSATIONS)
+    said = (message["content"] for document in drawn for message in document.messages if message["role"] == "user")
+    return "\n".join(f" {normal(text)} " for text in said)
+
+
+@pytest.mark.parametrize("text", HELD_OUT)
+def test_a_held_out_wording_is_in_no_training_document(text: str, trained: str) -> None:
+    assert len(fixed_words(text).split()) >= 3
+    assert not occurs(text, trained)
+
+
+def test_a_wording_that_training_has_is_found(trained: str) -> None:
+    assert occurs("What is the capital of {a}?", trained)
+    usual = [Wording(wording.text) for wording in WORDINGS if not wording.held_out]
+    assert sum(occurs(wording.text, trained) for wording in usual) > len(usual) / 3

@@ -1,0 +1,130 @@
+"""The program's table, JSON and exit status follow what a server answers."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from fakes.engine import RankLostError
+from twinspark_demo.evaluation.__main__ import main
+from twinspark_demo.evaluation.drawing import kinds
+
+COUNT = 4
+APP = typer.Typer()
+APP.command()(main)
+
+
+async def evaluate(url: str, *arguments: object) -> Result:
+    """Run the program in a thread, as the server runs in this loop."""
+    argv = ["--base-url", url, "--count", str(COUNT), *map(str, arguments)]
+    return await asyncio.to_thread(lambda: CliRunner().invoke(APP, argv))
+
+
+def rows(result: Result) -> dict[str, list[str]]:
+    """Cells of the table by kind."""
+    lines = [line.split() for line in result.stdout.splitlines()]
+    return {cells[0]: cells[1:] for cells in lines if cells and cells[0] in kinds()}
+
+
+async def test_a_perfect_server_scores_100_everywhere(start_server: Any, template_folder: Path, tmp_path: Path) -> None:
+    result = await evaluate(await start_server(), "--model", template_folder, "--json", tmp_path / "x" / "report.json")
+    assert result.exit_code == 0, result.output
+    assert list(rows(result)) == list(kinds())
+    for kind, cells in rows(result).items():
+        prompts, greedy, sampled, held_out, _, _ = cells
+        assert (prompts, greedy, sampled) == (str(COUNT), "100.0", "-" if kind == "needle_8000" else "100.0")
+        assert held_out in ("100.0", "-")
+    assert sum(cells[3] == "100.0" for cells in rows(result).values()) > len(kinds()) / 2
+    report = json.loads((tmp_path / "x" / "report.json").read_text())
+    assert report["good_enough"] is True and report["failures"] == []
+    assert [kind["kind"] for kind in report["kinds"]] == list(kinds())
+    assert {"commit", "time", "machine", "versions", "settings", "served"} <= set(report)
+    longest = {kind["kind"]: kind["mean_prompt_tokens"] for kind in report["kinds"]}
+    # 33 statements of a byte-level vocabulary are about 1,500 tokens beside the filler.
+    assert 7_500 < longest["needle_8000"] - longest["needle_100"] < 8_300
+
+
+async def test_greedy_is_temperature_0_and_sampled_sends_only_a_seed(start_server: Any, known: Any) -> None:
+    assert (await evaluate(await start_server(), "--kinds", "copy")).exit_code == 0
+    greedy = [request for request in known.requests if request.sampling.temperature == 0]
+    sampled = [request for request in known.requests if request.sampling.temperature != 0]
+    assert len(greedy) == len(sampled) == COUNT
+    # What a folder without generation_config.json says.
+    assert {(request.sampling.temperature, request.sampling.top_p) for request in sampled} == {(1.0, 1.0)}
+    assert len({request.sampling.seed for request in sampled}) == COUNT
+
+
+async def test_reasoning_of_past_turns_is_passed_back(start_server: Any, known: Any) -> None:
+    assert (await evaluate(await start_server(), "--kinds", "follow_up")).exit_code == 0
+    last = [text for text in known.texts if text.count("<|user|>") == 4]
+    assert len(last) == 2 * COUNT
+    assert all(text.count("<|assistant|><think>I think</think>ok") == 3 for text in last)
+
+
+async def test_one_wrong_reply_of_four_fails_its_kind_alone(start_server: Any, tmp_path: Path) -> None:
+    wrong: list[str] = []
+
+    def plant(prompt: str, right: str) -> str:
+        if "JSON" not in prompt and "json" not in prompt:
+            return right
+        if not wrong:
+            wrong.append(prompt)
+        return right.replace(",", ";", 1) if prompt == wrong[0] else right
+
+    result = await evaluate(await start_server(plant), "--kinds", "copy,json", "--json", tmp_path / "r.json")
+    assert result.exit_code == 1
+    assert rows(result)["copy"][1:3] == ["100.0", "100.0"]
+    assert rows(result)["json"][1:3] == ["75.0", "75.0"]
+    failures = json.loads((tmp_path / "r.json").read_text())["failures"]
+    assert {(failure["kind"], failure["mode"]) for failure in failures} == {("json", "greedy"), ("json", "sampled")}
+    assert failures[0]["messages"][0]["content"] in wrong[0]
+    assert ";" in failures[0]["reply"]
+    assert "json, greedy: said" in result.stderr
+
+
+async def test_a_reply_that_runs_to_its_limit_is_wrong(start_server: Any) -> None:
+    server = await start_server(lambda _, right: f"{right} " + "and 1 " * 2_000)
+    result = await evaluate(server, "--kinds", "arithmetic")
+    assert result.exit_code == 1
+    assert rows(result)["arithmetic"][1:3] == ["0.0", "0.0"]
+    assert "finish_reason is length" in result.stderr
+
+
+async def test_a_refused_request_counts_as_wrong_and_is_shown(
+    start_server: Any, template_folder: Path, tmp_path: Path
+) -> None:
+    url = await start_server(failure=RankLostError("rank 1 is lost"))
+    report = tmp_path / "r.json"
+    result = await evaluate(url, "--kinds", "facts,tool_none", "--model", template_folder, "--json", report)
+    assert result.exit_code == 1
+    assert rows(result)["facts"][1:3] == rows(result)["tool_none"][1:3] == ["0.0", "0.0"]
+    assert "answered 503" in result.stderr
+    content = json.loads(report.read_text())
+    assert [kind["failed_requests"] for kind in content["kinds"]] == [2 * COUNT, 2 * COUNT]
+    assert len(content["failures"]) == 4 * COUNT
+
+
+async def test_another_template_than_the_served_one_is_refused(
+    start_server: Any, template_folder: Path, tmp_path: Path
+) -> None:
+    text = (template_folder / "chat_template.jinja").read_text()
+    (tmp_path / "chat_template.jinja").write_text(text.replace("Reasoning Effort", "Effort"))
+    result = await evaluate(await start_server(), "--kinds", "tool_one", "--model", tmp_path)
+    assert result.exit_code == 1
+    assert "not the one that is served" in result.output
+    result = await evaluate(await start_server(), "--kinds", "tool_one", "--model", tmp_path / "nowhere")
+    assert "give --model" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--kinds", "poetry"], "unknown kind poetry"), (["--kinds", "copy"], "no server answers")],
+)
+async def test_what_cannot_be_scored_is_said(arguments: list[str], said: str) -> None:
+    result = await evaluate("http://127.0.0.1:9", *arguments)
+    assert result.exit_code == 1
+    assert said in result.output

@@ -1,0 +1,39 @@
+"""Prompts are rendered as Transformers renders them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jinja2.exceptions import TemplateError
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from twinspark_demo.evaluation.drawing import draw_prompts, kinds
+from twinspark_demo.evaluation.template import load_template, render
+
+
+@pytest.mark.parametrize("kind", [kind for kind in kinds() if not kind.startswith("needle")])
+def test_every_prompt_is_rendered_as_transformers_does(kind: str, template_folder: Path) -> None:
+    source = (template_folder / "chat_template.jinja").read_text()
+    template = load_template(template_folder)
+    for prompt in draw_prompts(kind, 12):
+        messages: list[Any] = list(prompt.messages)
+        expected, _ = render_jinja_template(
+            [messages], tools=list(prompt.tools) or None, chat_template=source, add_generation_prompt=True
+        )
+        assert render(template, messages, prompt.tools) == expected[0]
+
+
+def test_text_outside_ascii_and_markup_stays_as_it_is(template_folder: Path) -> None:
+    messages: list[Any] = [
+        {"role": "user", "content": "<b>wörld</b>"},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": ["é", 1]}}}]},
+        {"role": "tool", "content": "ü"},
+    ]
+    source = (template_folder / "chat_template.jinja").read_text()
+    expected, _ = render_jinja_template([messages], chat_template=source, add_generation_prompt=True)
+    assert render(load_template(template_folder), messages) == expected[0]
+
+
+def test_a_role_that_the_template_refuses_is_an_error(template_folder: Path) -> None:
+    with pytest.raises(TemplateError):
+        render(load_template(template_folder), [{"role": "robot", "content": ""}])
