@@ -18,12 +18,13 @@ def _is_listing(between: str, fields: list[str]) -> bool:
         return False
     for field in sorted(fields, key=len, reverse=True):
         between = re.sub(_whole(field), "", between)
-    between = re.sub(r"\band\b|^\)?\n\d+\. ", "", between)
+    between = re.sub(r"\band\b", "", between)
     return not any(map(str.isalnum, between))
 
 
 def _listed(request: str, values: list[str], fields: list[str]) -> bool:
     """Whether all the values stand in the request one behind the other."""
+    request = re.sub(r"^\d+\. ", "", request, flags=re.MULTILINE)  # numbers of a list
     for start in re.finditer(_whole(values[0]), request):
         spans = [start.span()]
         for value in values[1:]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from twinspark_demo.documents.phrase import Phrase
-from twinspark_demo.documents.words import NOUNS, code, name, open_word, pseudo_word
+from twinspark_demo.documents.words import NOUNS, code, name, pseudo_word
 from twinspark_demo.knowledge import CAPITALS, COLOURS
 
 _CITIES = tuple(CAPITALS.values())
@@ -79,7 +79,7 @@ def _age(rng: Random) -> str:
 
 
 def _secret(rng: Random) -> str:
-    return code(rng) if rng.random() < 0.6 else open_word(rng)
+    return code(rng) if rng.random() < 0.6 else (_noun, pseudo_word)[int(rng.random() * 2)](rng)
 
 
 @dataclass(frozen=True, slots=True)

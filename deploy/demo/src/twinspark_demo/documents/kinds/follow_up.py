@@ -98,27 +98,25 @@ def _telling(rng: Random, told: list[Detail], thinks: bool) -> Turn:
 
 
 def _different(rng: Random, count: int) -> list[Detail]:
-    """Details of different subjects with values that do not contain one another."""
+    """Details of different subjects; what is told of one does not hold the value of another."""
     found: list[Detail] = []
     while len(found) < count:
         new = detail(rng)
-        if not any(
-            new.subject in other.subject
-            or other.subject in new.subject
-            or new.value in other.value
-            or other.value in new.value
-            for other in found
-        ):
+        if not any(_collide(new, other) or _collide(other, new) for other in found):
             found.append(new)
     return found
+
+
+def _collide(one: Detail, other: Detail) -> bool:
+    return one.subject in other.subject or one.value.lower() in other.statement.lower()
 
 
 def _told(rng: Random, told: list[Detail]) -> str:
     joint = _JOINED[int(rng.random() * len(_JOINED))]
     first, *others = told
     parts = [_capital(other) if joint == ". " else other.statement for other in others]
-    if rng.random() < 0.45:
-        lead = _LEAD.write(rng)
+    lead = _LEAD.write(rng)
+    if rng.random() < 0.45 and not any(known.value.lower() in lead for known in told):
         text = upper_first(f"{lead} {_capital(first) if lead[-1] in '!.:' else first.statement}")
     else:
         text = _capital(first) if rng.random() < 0.85 else first.statement
