@@ -8,6 +8,7 @@ from typing import Annotated
 import torch
 import typer
 
+from twinspark_demo.training.check import CheckRows
 from twinspark_demo.training.cluster import join_cluster
 from twinspark_demo.training.model import DemoModel
 from twinspark_demo.training.run import RunOptions, TrainingRun
@@ -26,7 +27,7 @@ def main(
     tokenizer: Annotated[Path, typer.Option(help="tokenizer.json.")] = TOKENIZER,
     steps: Annotated[list[str], typer.Option(help="STAGE=N: another number of steps; 0 leaves a stage out.")] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Another seed, other weights and documents.")] = 0,
-    check_rows: Annotated[int, typer.Option(help="Rows of each kind in the table at a stage's end.")] = 8,
+    check: Annotated[bool, typer.Option(help="Print the table of abilities at a stage's end.")] = True,
     report_every: Annotated[int, typer.Option(help="Steps between two lines.")] = 50,
     save_every: Annotated[int, typer.Option(help="Steps between two sets of shards.")] = 1000,
 ) -> None:
@@ -40,7 +41,7 @@ def main(
     state = RunState(replace(NOWHERE, seed=seed)) if resume is None else load_state(resume, model)
     model.to(cluster.device)
     workers = max((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES, 0)
-    options = RunOptions(out, tokenizer, workers, report_every, save_every, check_rows)
+    options = RunOptions(out, tokenizer, workers, report_every, save_every, CheckRows() if check else None)
     run = TrainingRun(model, state, cluster, options)
     for stage in state.rest_of(stages):
         run.run(stage)

@@ -36,15 +36,31 @@ class Ability:
     drafts_accepted: float  # share of answer tokens that the first MTP depth predicted
 
 
-def check_abilities(model: DemoModel, tokenizer: Path, *, sparse: bool, rows: int) -> Iterator[Ability]:
-    """Every kind on `rows` short rows, then needles on long rows. The model stays as it is."""
+@dataclass(frozen=True, slots=True)
+class CheckRows:
+    """How much is judged: short rows of each kind, long rows at a time, and how many times."""
+
+    short: int = 36
+    long: int = 4
+    long_batches: int = 4
+
+
+def check_abilities(model: DemoModel, tokenizer: Path, rows: CheckRows, *, sparse: bool) -> Iterator[Ability]:
+    """Every kind on short rows, then needles on long rows. The model stays as it is."""
     encoder = Encoder.load(tokenizer)
     options = ForwardOptions(sparse=sparse)
     for kind in KINDS:
-        drawn = documents(encoder, kind, SHORT_ROW)
-        yield judge(model, kind, list(islice(pack_rows(drawn, SHORT_ROW), rows)), SHORT_ROW, options)
+        drawn = pack_rows(documents(encoder, kind, SHORT_ROW), SHORT_ROW)
+        yield judge(model, kind, list(islice(drawn, rows.short)), SHORT_ROW, options)
     long = (document for document in documents(encoder, "needle", LONG_ROW) if len(document.ids) >= LONG_FROM)
-    yield judge(model, "needle, long", list(islice(pack_rows(long, LONG_ROW), rows)), LONG_ROW, options)
+    batches = [list(islice(pack_rows(long, LONG_ROW), rows.long)) for _ in range(rows.long_batches)]
+    abilities = [judge(model, "needle, long", batch, LONG_ROW, options) for batch in batches]
+    yield Ability(
+        "needle, long",
+        sum(ability.asked for ability in abilities),
+        sum(ability.right for ability in abilities),
+        sum(ability.drafts_accepted for ability in abilities) / len(abilities),
+    )
 
 
 def documents(encoder: Encoder, kind: str, row_tokens: int) -> Iterator[Document]:
@@ -54,25 +70,21 @@ def documents(encoder: Encoder, kind: str, row_tokens: int) -> Iterator[Document
         yield from encoder.encode(list(islice(drawn, 32)))
 
 
-@torch.no_grad()
 def judge(
     model: DemoModel, label: str, rows: Sequence[Sequence[Document]], row_tokens: int, options: ForwardOptions
 ) -> Ability:
-    """The line of these documents, packed as given, a row at a time of at most 8."""
-    right, accepted, answers = 0, 0, 0
+    """The line of these documents, packed as given, in one forward.
+
+    Gradients stay on: with the rows of a training step, what was compiled for it serves here too.
+    """
     device = next(model.parameters()).device
-    filler = BatchFiller(EVERY_ANSWER, device)
-    for start in range(0, len(rows), 8):
-        part = to_batch(rows[start : start + 8], row_tokens, PADDING_ID)
-        batch = empty_batch(len(part.tokens), row_tokens, device)
-        filler.fill(batch, to_tensors(part))
-        losses = model(batch, options)
-        answer = batch.weights > 0
-        right += _documents_right(part, (losses.correct | ~answer).cpu())
-        accepted += int((losses.mtp_correct & answer).sum())
-        answers += int(answer.sum())
-    asked = sum(map(len, rows))
-    return Ability(label, asked, right, accepted / max(answers, 1))
+    packed = to_batch(rows, row_tokens, PADDING_ID)
+    batch = empty_batch(len(rows), row_tokens, device)
+    BatchFiller(EVERY_ANSWER, device).fill(batch, to_tensors(packed))
+    losses = model(batch, options)
+    answer = batch.weights > 0
+    accepted = int((losses.mtp_correct & answer).sum()) / max(int(answer.sum()), 1)
+    return Ability(label, sum(map(len, rows)), _documents_right(packed, (losses.correct | ~answer).cpu()), accepted)
 
 
 def _documents_right(batch: RowBatch, fine: torch.Tensor) -> int:

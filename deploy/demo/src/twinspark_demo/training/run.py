@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 from twinspark_demo.documents.mixture import MIXTURES
 from twinspark_demo.rows.dataset import RowDataset, RowTensors, Stream
 from twinspark_demo.training.batches import BatchFiller, empty_batch
-from twinspark_demo.training.check import check_abilities
+from twinspark_demo.training.check import CheckRows, check_abilities
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.model import DemoModel, TrainingBatch
 from twinspark_demo.training.optimizer import FlatAdamW
@@ -31,7 +31,7 @@ class RunOptions:
     workers: int  # processes that make rows, for each process that trains
     report_every: int = 50
     save_every: int = 1000
-    check_rows: int = 8  # of each kind, at a stage's end; 0: no check
+    check_rows: CheckRows | None = None  # judged at a stage's end; None: nothing
 
 
 class TrainingRun:
@@ -53,8 +53,8 @@ class TrainingRun:
         self._save(stage.name, stage.steps)
         if self._options.check_rows and self._cluster.is_first:
             sparse = stage.quantized
-            tokenizer, rows = self._options.tokenizer, self._options.check_rows
-            progress.table(check_abilities(self._model, tokenizer, sparse=sparse, rows=rows))
+            rows, tokenizer = self._options.check_rows, self._options.tokenizer
+            progress.table(check_abilities(self._model, tokenizer, rows, sparse=sparse))
         self._cluster.wait()
 
     def _train(self, stage: Stage, first: int, progress: Progress) -> None:
