@@ -16,6 +16,7 @@ MOST_NEEDLES, MANY_NEEDLES, MOST_FURTHER = 40, 33, 8
 # Tokens, no fewer than there are: of the beginning, of a code's sentence, of a question with its answer.
 _BEGINNING, _NEEDLE, _FURTHER = 45, 24, 30
 _CHARACTERS_PER_TOKEN = 1.95  # of filler
+_LEAST_FILLER, _LONG_SHARE = 16, 0.15
 
 _CODE = "{code|code|code|code|secret code|access code|pass code}"
 _SENTENCES = (
@@ -121,7 +122,7 @@ def _codes(rng: Random, count: int) -> dict[str, str]:
         found = code(rng)
         if alike and codes and rng.random() < 0.4:
             found = near(rng, next(reversed(codes.values())))
-        if 4 <= len(found) <= 8:
+        if 4 <= len(found) <= 8 and found.lower() not in "\n".join(names):
             _add(codes, found)
     return dict(zip(names.values(), codes.values(), strict=True))
 
@@ -134,11 +135,11 @@ def _add(words: dict[str, str], word: str) -> None:
 
 
 def _text(rng: Random, codes: dict[str, str], room: int) -> str:
-    """The sentences with the codes, spread evenly over filler of up to `room` tokens."""
+    """The sentences with the codes at random places of up to `room` tokens of filler."""
     needles = _needles(rng, codes)
     sentences: list[str] = []
-    if room > 16 and rng.random() > 0.06:
-        characters = 16 * _CHARACTERS_PER_TOKEN * (room / 16) ** rng.random()
+    if room > _LEAST_FILLER and rng.random() > 0.06:
+        characters = _CHARACTERS_PER_TOKEN * _tokens_of_filler(rng, room)
         people = filler.names(rng, list(codes))
         while characters > 0:
             sentences.append(filler.sentence(rng, people))
@@ -157,6 +158,13 @@ def _text(rng: Random, codes: dict[str, str], room: int) -> str:
         at = place
     mixed.extend(sentences[at:])
     return _paragraphs(rng, mixed)
+
+
+def _tokens_of_filler(rng: Random, room: int) -> float:
+    """Log-uniform up to `room`; a share is nearly as long as that, which would be rare otherwise."""
+    if rng.random() < _LONG_SHARE:
+        return room * (0.6 + 0.4 * rng.random())
+    return float(_LEAST_FILLER * (room / _LEAST_FILLER) ** rng.random())
 
 
 def _needles(rng: Random, codes: dict[str, str]) -> list[str]:
