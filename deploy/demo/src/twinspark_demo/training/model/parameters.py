@@ -50,8 +50,9 @@ def initial(name: str, shape: tuple[int, ...], config: ModelConfig, generator: t
     if "conv1d" in name:
         return (2 * uniform - 1) * CONV_BOUND
     if name.endswith("indexer.weights_proj.weight"):
-        # All positive, with mean 1/sqrt(heads): a negative head weight would make the best pool the worst.
-        return (1 + 0.1 * normal).abs() / math.sqrt(config.index_n_heads)
+        # Positive entries, so that heads agree on the sign; small, so that a query whose inputs sum below 0 (and would
+        # prefer the worst pools) starts near indifference instead.
+        return (1 + 0.1 * normal).abs() / math.sqrt(config.index_n_heads * shape[1])
     if last == "down" and ".experts." in name:
         # The router's factor then leaves the routed sum as large as the shared expert's.
         return normal * STANDARD_DEVIATION / config.routed_scaling_factor
