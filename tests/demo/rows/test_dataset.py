@@ -21,6 +21,10 @@ def take(stream: Stream, count: int) -> list[RowTensors]:
     return list(islice(RowDataset(stream), count))
 
 
+def test_padding_is_the_end_of_text() -> None:
+    assert TOKENIZER.token_to_id("<|endoftext|>") == PADDING_ID
+
+
 def test_batches_have_the_shapes_and_types_of_rows() -> None:
     for batch in take(STREAM, 3):
         assert [tensor.shape for tensor in batch] == [(6, 1024)] * 4

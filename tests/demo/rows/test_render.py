@@ -116,8 +116,9 @@ def test_silence_covers_what_others_say_but_no_marker() -> None:
     [
         (LONG_TALK[:4], True),
         (LONG_TALK[:7], True),
-        ((*LONG_TALK[:5], said("user", "no result")), True),
-        ((*LONG_TALK[:3], said("tool", "no call", tool_call_id="call_1")), True),
+        ((*LONG_TALK[:5], said("user", "no result"), said("assistant", "a")), True),
+        ((*LONG_TALK[:3], said("tool", "no call", tool_call_id="call_1"), said("assistant", "a")), True),
+        ((*LONG_TALK[:3], said("system", "rule"), said("assistant", "a")), True),
         ((*LONG_TALK[:5], LONG_TALK[6], LONG_TALK[5], LONG_TALK[7]), True),
         (LONG_TALK[:3], False),
     ],
