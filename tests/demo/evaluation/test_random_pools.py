@@ -1,6 +1,6 @@
 """The longest needles need the indexer: with random pools in place of the selected ones they are not found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,10 +97,8 @@ def prompts(folder: Path) -> list[Prompt]:
 
 
 @pytest.fixture(scope="module")
-def answerer(folder: Path) -> Iterator[Answerer]:
+def answerer(folder: Path) -> Answerer:
     """Answers a prompt greedily with the engine's runner, in this process."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
     runner, template = build_runner(folder), load_template(folder)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
 
@@ -111,8 +109,7 @@ def answerer(folder: Path) -> Iterator[Answerer]:
         text = tokenizer.decode(output[:-1], skip_special_tokens=False)
         return Answer(read_completion(text, ()), text)
 
-    yield answer
-    torch.set_num_threads(threads)
+    return answer
 
 
 def build_runner(folder: Path) -> Runner[ModelState]:

@@ -1,0 +1,106 @@
+"""The demo model answers fixed questions through `make run`'s launcher on two ranks, greedily."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.free_ports import pick_free_ports
+from support.launched import Launched
+from support.running_chat import post
+from twinspark_demo.evaluation.drawing import draw_prompts
+from twinspark_demo.evaluation.template import DEMO_FOLDER, load_template, render
+from twinspark_demo.knowledge import FUNCTIONS
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not DEMO_FOLDER.is_dir(), reason="deploy/demo/checkpoint: the demo model is not there"),
+]
+
+DENSE_TOKENS = 515
+"""Up to this length the sparse attention reads everything."""
+PROGRAM = "apple = 4\nriver = 10\nfor i in range(3):\n    apple = apple + river\nprint(apple)"
+RECORDS = [{"name": "Ana", "age": 31}, {"name": "Tovik", "age": 7}, {"name": "Ben", "age": 64}]
+QUESTIONS = {
+    "arithmetic": ("What is 47 + 38?", "85"),
+    "fact": ("What is the capital of France?", "Paris"),
+    "counting": ("Count from 7 to 12.", "7, 8, 9, 10, 11, 12"),
+    "copy": ("Repeat this: 7xk2q ZW40P river tolvane 9b8m", "7xk2q ZW40P river tolvane 9b8m"),
+    "rename": (f"Rename the variable apple to total:\n{PROGRAM}", PROGRAM.replace("apple", "total")),
+    "json": (
+        "Turn this into a JSON array with the fields name, age:\nAna 31\nTovik 7\nBen 64",
+        json.dumps(RECORDS),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
+    """The demo model on two ranks; /health is ok."""
+    with Launched(tmp_path_factory.mktemp("run"), pick_free_ports(1)[0], DEMO_FOLDER, ranks=2) as launched:
+        yield launched.wait_healthy()
+
+
+def chat(demo: Launched, messages: list[Any]) -> dict[str, Any]:
+    """The reply; its only choice ended by itself."""
+    status, reply = post(demo.port, "/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 400})
+    assert status == 200, reply
+    assert reply["choices"][0]["finish_reason"] == "stop", reply
+    return reply
+
+
+def content_of(reply: dict[str, Any]) -> str:
+    content: str = reply["choices"][0]["message"]["content"]
+    return content
+
+
+def complete(demo: Launched, text: str, functions: tuple[str, ...]) -> str:
+    """Raw continuation of a request with tools."""
+    tools = [function.as_tool() for function in FUNCTIONS if function.name in functions]
+    prompt = render(load_template(DEMO_FOLDER), [{"role": "user", "content": text}], tools)
+    status, reply = post(demo.port, "/v1/completions", {"prompt": prompt, "temperature": 0, "max_tokens": 200})
+    assert status == 200, reply
+    assert reply["choices"][0]["finish_reason"] == "stop", reply
+    continued: str = reply["choices"][0]["text"]
+    return continued
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_exactly(demo: Launched, question: str) -> None:
+    text, answer = QUESTIONS[question]
+    message = chat(demo, [{"role": "user", "content": text}])["choices"][0]["message"]
+    assert message["content"] == answer
+    # Only arithmetic is thought about.
+    assert bool(message.get("reasoning_content")) == (question == "arithmetic")
+
+
+def test_one_of_33_codes_is_found_beyond_the_dense_tokens(demo: Launched) -> None:
+    prompt = draw_prompts("needle_1000", 1, seed=7)[0]
+    reply = chat(demo, list(prompt.messages))
+    assert reply["usage"]["prompt_tokens"] > 2 * DENSE_TOKENS
+    assert content_of(reply) == prompt.expected["code"]
+
+
+def test_a_detail_of_the_first_turn_is_remembered_in_the_fourth(demo: Launched) -> None:
+    messages: list[Any] = []
+    for text in ("My pet is called Brumlo.", "What is 12 + 31?", "What is the opposite of hot?"):
+        messages.append({"role": "user", "content": text})
+        message = chat(demo, messages)["choices"][0]["message"]
+        reasoning = message.get("reasoning_content", "")
+        messages.append({"role": "assistant", "content": message["content"], "reasoning_content": reasoning})
+    assert messages[-1]["content"] == "cold"
+    messages.append({"role": "user", "content": "What is the name of my pet?"})
+    assert content_of(chat(demo, messages)) == "Brumlo"
+
+
+def test_a_request_that_needs_a_tool_is_answered_by_its_call(demo: Launched) -> None:
+    text = complete(demo, "What is the weather in Malvorn?", ("get_weather", "set_timer", "read_file"))
+    call = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Malvorn</arg_value></tool_call>"
+    assert text == f"</think>{call}"
+
+
+def test_a_request_that_no_tool_fits_is_answered_in_words(demo: Launched) -> None:
+    text = complete(demo, "What is the weather in Malvorn?", ("set_timer", "read_file"))
+    assert text == "</think>I have no tool for that."
