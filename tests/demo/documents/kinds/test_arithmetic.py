@@ -13,7 +13,15 @@ _MINUS = r"-|\u2212|minus|take|less|subtract|difference"
 _TIMES = r"\*|\u00d7|times|multipl|product|(?<=\d)\s?[xX]\s?(?=\d)"
 
 
+_JOINTS = r"\.\.\. |[.!;:?] |\.\n|, (?:so|and|but|therefore) "
+
+
 def _asked(request: str) -> tuple[int, str, int]:
+    # A remark before the request may hold any word: what counts starts with the part of the first digit.
+    digit = re.search(r"\d", request)
+    assert digit
+    starts = [joint.end() for joint in re.finditer(_JOINTS, request) if joint.end() <= digit.start()]
+    request = request[max(starts, default=0) :]
     first, second = map(int, re.findall(r"\d+", request))
     found = [sign for sign, words in (("+", _PLUS), ("-", _MINUS), ("*", _TIMES)) if re.search(words, request.lower())]
     assert len(found) == 1, request

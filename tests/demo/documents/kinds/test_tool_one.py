@@ -19,7 +19,7 @@ CUES = {
     "set_alarm": "alarm wake wake-up ring get me up",
     "set_timer": "timer minutes countdown count min ring time",
     "play_song": "play song track music hear put listen playing",
-    "convert_money": "convert change exchange worth value money much conversion get",
+    "convert_money": "convert change exchange worth value money much conversion get dollars",
     "search_files": "file files find search",
     "read_file": "read open show print content contents text says say in file inside display contain written",
     "book_table": "table book reserve reservation",

@@ -3,6 +3,8 @@
 from random import Random
 
 from twinspark_demo.documents.phrase import Phrase
+from twinspark_demo.documents.remarks import SHARE as REMARK_SHARE
+from twinspark_demo.documents.remarks import with_remark
 
 PLAIN_SHARE = 0.3  # of requests in the words that come to mind first
 _PLAIN, _SMALL_FIRST_LETTER, _TAILED = 0.6, 0.15, 0.12
@@ -55,7 +57,9 @@ def question(rng: Random, core: str) -> str:
     if rng.random() < _PLAIN:
         return _first_letter(rng, core)
     text = core
-    if rng.random() < 0.7:
+    if rng.random() < REMARK_SHARE / (1 - _PLAIN):
+        text = with_remark(rng, core, may_change_case=True)
+    elif rng.random() < 0.7:
         lead = _QUESTION_LEAD.write(rng)
         text = f"{lead} {core if lead[-1] == ',' or rng.random() < 0.3 else upper_first(core)}"
     if rng.random() < 0.4:
@@ -66,7 +70,9 @@ def question(rng: Random, core: str) -> str:
 def order(rng: Random, core: str) -> str:
     """`core`, an instruction in the imperative without a stop at its end, as a whole message."""
     draw = rng.random()
-    if draw < 0.5:
+    if draw < REMARK_SHARE:
+        text = stopped(with_remark(rng, core, may_change_case=True))
+    elif draw < 0.5:
         text = core + ("", "", ".", ".", ".", "!")[int(rng.random() * 6)]
     elif draw < 0.78:
         text = f"{_ORDER_LEAD.write(rng).rstrip()} {core}" + ("", ".", ".")[int(rng.random() * 3)]
@@ -80,7 +86,9 @@ def order(rng: Random, core: str) -> str:
 def instruction(rng: Random, core: str) -> str:
     """`core`, an instruction in the imperative, made polite or not, without a stop at its end: text follows."""
     draw = rng.random()
-    if draw < 0.6:
+    if draw < REMARK_SHARE:
+        text = with_remark(rng, core, may_change_case=True)
+    elif draw < 0.6:
         text = core
     elif draw < 0.85:
         text = f"{_ORDER_LEAD.write(rng).rstrip()} {core}"

@@ -135,7 +135,10 @@ def _path(rng: Random) -> str:
 
 
 def _device(rng: Random) -> str:
-    return value_word(rng) if rng.random() < 0.6 else f"{rng.choice(_DEVICES)} {value_word(rng)}"
+    draw, device = rng.random(), rng.choice(_DEVICES)
+    if draw < 0.45:
+        return value_word(rng) if draw < 0.3 else device
+    return f"{device} {value_word(rng)}" if draw < 0.65 else f"{value_word(rng)} {device}"
 
 
 def _clock_time(rng: Random) -> tuple[int, int, str]:

@@ -6,7 +6,7 @@ from random import Random
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.kinds import arithmetic, chat, facts
 from twinspark_demo.documents.tool_calls import NO_TOOL, held, offer_without
-from twinspark_demo.documents.tool_requests import clause, sentence
+from twinspark_demo.documents.tool_stories import request
 from twinspark_demo.documents.turn import Setting, Turn
 from twinspark_demo.knowledge import FUNCTIONS
 
@@ -18,8 +18,9 @@ def make(rng: Random, budget: int) -> Conversation:
     """One request and its reply in words; `budget` is far from being reached."""
     setting = Setting.draw(rng)
     if rng.random() < _UNMET_SHARE:
-        asked = clause(rng, rng.choice(FUNCTIONS))
-        turn, tools = Turn(sentence(rng, asked), NO_TOOL), offer_without(rng, asked.function)
+        function = rng.choice(FUNCTIONS)
+        text, _ = request(rng, function)
+        turn, tools = Turn(text, NO_TOOL), offer_without(rng, function)
     else:
         turn, tools = _ordinary(rng, setting.enable_thinking), offer_without(rng, None)
     return held(setting, KIND, turn.messages(), tools)

@@ -17,7 +17,7 @@ from twinspark_demo.documents.tool_calls import (
     tool_message,
     user,
 )
-from twinspark_demo.documents.tool_requests import clause, sentence
+from twinspark_demo.documents.tool_stories import request
 from twinspark_demo.documents.turn import Setting
 from twinspark_demo.knowledge import FUNCTIONS, Function
 
@@ -38,8 +38,9 @@ def make(rng: Random, budget: int) -> Conversation:
 
 
 def _one_call(rng: Random) -> tuple[str, list[Call]]:
-    asked = clause(rng, rng.choice(FUNCTIONS))
-    return sentence(rng, asked), [(asked.function, asked.arguments)]
+    function = rng.choice(FUNCTIONS)
+    text, arguments = request(rng, function)
+    return text, [(function, arguments)]
 
 
 def _answered(rng: Random, calls: Sequence[Call]) -> list[Message]:
