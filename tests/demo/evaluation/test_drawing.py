@@ -46,6 +46,11 @@ def test_the_vocabulary_is_large_and_open() -> None:
     assert all(not code.isdigit() and code in (code.lower(), code.upper()) for code in codes)
 
 
+def test_words_that_are_a_part_of_another_are_drawn_again() -> None:
+    drawn = iter(["abc", "xABCx", "b", "zz", "abc", "qq"])
+    assert words.not_within_each_other(random.Random(0), lambda _: next(drawn), 3) == ["abc", "zz", "qq"]
+
+
 @pytest.mark.parametrize("kind", SMALL)
 def test_the_same_seed_asks_the_same_and_another_seed_something_else(kind: str) -> None:
     first = draw_prompts(kind, 20)

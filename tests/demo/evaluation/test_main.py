@@ -87,7 +87,7 @@ async def test_one_wrong_reply_of_four_fails_its_kind_alone(start_server: Any, t
 
 
 async def test_a_reply_that_runs_to_its_limit_is_wrong(start_server: Any) -> None:
-    server = await start_server(lambda _, right: f"{right} " + "and 1 " * 2_000)
+    server = await start_server(lambda _, right: f"{right} " + "and so on " * 1_000)
     result = await evaluate(server, "--kinds", "arithmetic")
     assert result.exit_code == 1
     assert rows(result)["arithmetic"][1:3] == ["0.0", "0.0"]

@@ -37,3 +37,11 @@ def test_text_outside_ascii_and_markup_stays_as_it_is(template_folder: Path) -> 
 def test_a_role_that_the_template_refuses_is_an_error(template_folder: Path) -> None:
     with pytest.raises(TemplateError):
         render(load_template(template_folder), [{"role": "robot", "content": ""}])
+
+
+def test_blocks_are_trimmed_and_loops_may_break(tmp_path: Path) -> None:
+    source = "{% for m in messages %}\n    {% if m.role == 'x' %}{% break %}{% endif %}\n{{ m.role }}\n{% endfor %}\n"
+    (tmp_path / "chat_template.jinja").write_text(source)
+    messages = [{"role": role, "content": ""} for role in "abxc"]
+    expected, _ = render_jinja_template([messages], chat_template=source, add_generation_prompt=True)
+    assert render(load_template(tmp_path), messages) == expected[0] == "a\nb\n"
