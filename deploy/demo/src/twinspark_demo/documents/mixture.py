@@ -50,7 +50,6 @@ LONG: Mapping[str, float] = {
 MIXTURES: Mapping[str, Mapping[str, float]] = {"short": SHORT, "long": LONG}
 
 _FIRST_SIZE = 200.0  # tokens of a document, until one has been seen
-_SIZE_MEMORY = 0.02  # weight of the newest of many documents in its kind's running size
 _FRAME, _TOOL = 14, 60  # tokens around what is said, of a tool; measured, rounded
 _CHARACTERS_PER_TOKEN = {"facts": 2.7, "json": 2.4, "chat": 2.1}  # measured
 _CHARACTERS_PER_TOKEN_ELSE = 1.7
@@ -80,13 +79,13 @@ def conversations(seed: int, mixture: Mapping[str, float], budget: int) -> Itera
     rng = Random(seed)
     kinds = list(mixture)
     sizes = dict.fromkeys(kinds, _FIRST_SIZE)
-    counts = dict.fromkeys(kinds, 0)
+    counts = dict.fromkeys(kinds, 0)  # the size of a kind is the mean of those seen
     while True:
         weights = [mixture[kind] / sizes[kind] for kind in kinds]
         kind = rng.choices(kinds, weights)[0]
         conversation = KINDS[kind](rng, budget)
         counts[kind] += 1
-        sizes[kind] += max(_SIZE_MEMORY, 1 / counts[kind]) * (_size(conversation) - sizes[kind])
+        sizes[kind] += (_size(conversation) - sizes[kind]) / counts[kind]
         yield conversation
 
 
