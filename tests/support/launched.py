@@ -33,13 +33,16 @@ class TerminalEnd:
 
 
 class Launched:
-    """The launcher in a folder of its own. All its processes inherit a mark in the environment."""
+    """The launcher in a folder of its own; model None: what it serves by default.
+
+    All its processes inherit a mark in the environment.
+    """
 
     def __init__(
         self,
         folder: Path,
         port: int,
-        model: Path,
+        model: Path | None,
         ranks: int = 1,
         environment: dict[str, str] | None = None,
         terminal: TerminalEnd | None = None,
@@ -65,9 +68,9 @@ class Launched:
                 preexec_fn=None if terminal is None else take_terminal,
             )
 
-    def _command(self, model: Path, ranks: int, dtype: str) -> list[str]:
+    def _command(self, model: Path | None, ranks: int, dtype: str) -> list[str]:
         argv = [sys.executable, "-m", "twinspark_tools.launch", "--port", str(self.port), "--ranks", str(ranks)]
-        return [*argv, "--model", str(model), "--dtype", dtype]
+        return [*argv, *([] if model is None else ["--model", str(model)]), "--dtype", dtype]
 
     def __enter__(self) -> Self:
         return self
@@ -148,8 +151,8 @@ class Launched:
 class MadeRun(Launched):
     """The same through `make run`, which only runs in the root of the repository."""
 
-    def _command(self, model: Path, ranks: int, dtype: str) -> list[str]:
-        return ["make", "run", f"PORT={self.port}", f"RANKS={ranks}", f"MODEL={model}", f"DTYPE={dtype}"]
+    def _command(self, model: Path | None, ranks: int, dtype: str) -> list[str]:
+        return ["make", "run", f"PORT={self.port}", f"RANKS={ranks}", f"MODEL={model or ''}", f"DTYPE={dtype}"]
 
 
 def live_pids_of_machine() -> set[int]:

@@ -9,8 +9,6 @@ import re
 import select
 import shutil
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 from collections.abc import Iterator
@@ -24,6 +22,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from support.free_ports import pick_free_ports
 from support.launched import START_SECONDS, Launched, MadeRun, TerminalEnd, live_pids_of_machine
 from support.waiting import PATIENCE_SECONDS, wait_until
+from twinspark_tools.launch.model_folder import DEMO_FOLDER
 
 ROOT = Path(__file__).parents[3]
 
@@ -223,17 +222,27 @@ def test_a_model_folder_without_a_config_is_named(tmp_path: Path) -> None:
         assert "Errno" not in instance.output
 
 
-def test_the_default_model_is_made_once(tmp_path: Path) -> None:
-    program = (
-        "from pathlib import Path; from twinspark_tools.launch.default_model import ensure_default_model; "
-        "print(ensure_default_model(Path('build')).stat().st_ino, 'torch' in __import__('sys').modules)"
-    )
-    answers = [
-        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-        for _ in range(2)
-    ]
-    assert "checkpoint: making a tiny random one" in answers[0]
-    assert "making" not in answers[1]
-    assert answers[0].splitlines()[-1] == answers[1].splitlines()[-1]
-    assert answers[0].endswith("False\n")
-    assert len(list((tmp_path / "build").iterdir())) == 1
+def test_without_a_model_the_demo_folder_below_the_root_is_served(tmp_path: Path, tiny_folder: Path) -> None:
+    demo = tmp_path / DEMO_FOLDER
+    demo.parent.mkdir(parents=True)
+    demo.symlink_to(tiny_folder)
+    with Launched(tmp_path, pick_free_ports(1)[0], None) as instance:
+        instance.wait_healthy()
+        assert Path(instance.run["model"]) == tiny_folder.resolve()
+
+
+@pytest.mark.skipif(not (ROOT / DEMO_FOLDER).is_dir(), reason=f"{DEMO_FOLDER}: the demo model is not there")
+def test_make_run_without_a_model_serves_the_demo_model_of_the_repository(terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    with MadeRun(ROOT, pick_free_ports(1)[0], None, terminal=TerminalEnd(theirs)) as instance:
+        read_until(ours, "Ctrl-C stops everything.", START_SECONDS)
+        assert Path(instance.run["model"]) == ROOT / DEMO_FOLDER
+    shutil.rmtree(instance.logs)
+
+
+def test_a_demo_model_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with Launched(tmp_path, pick_free_ports(1)[0], None) as instance:
+        assert instance.process.wait(PATIENCE_SECONDS) == 1
+        assert f"[run] error: the demo model is not in {DEMO_FOLDER}: " in instance.output
+        assert "MODEL=folder" in instance.output
+        assert instance.live_processes() == []

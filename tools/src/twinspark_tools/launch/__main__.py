@@ -1,14 +1,13 @@
 """`python -m twinspark_tools.launch --port 8000 --ranks 2 [--model FOLDER] [--dtype float32]`."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from twinspark_tools.launch.default_model import ensure_default_model
 from twinspark_tools.launch.launcher import Launcher, ServiceFailedError
+from twinspark_tools.launch.model_folder import ModelFolderError, find_model
 from twinspark_tools.launch.ports import PortTakenError, check_free
 from twinspark_tools.launch.run_folder import RunFolder, RunFolderBusyError
 from twinspark_tools.launch.services import Instance, build_services, gateway_host
@@ -20,7 +19,7 @@ def main(
         int, typer.Option(min=1, max=65535, help="Port of the HTTP API; other ports are picked free.")
     ] = 8000,
     ranks: Annotated[int, typer.Option(min=1, help="Engine ranks.")] = 2,
-    model: Annotated[Path | None, typer.Option(help="Checkpoint folder; none: a tiny random one is made.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Checkpoint folder; none: the demo model.")] = None,
     dtype: Annotated[Literal["float32", "bfloat16"], typer.Option(help="Compute dtype.")] = "float32",
 ) -> None:
     """Serve a model with all services until Ctrl-C."""
@@ -28,18 +27,11 @@ def main(
         folder = RunFolder(port)
         folder.open()
         check_free(gateway_host(), port)
-        if model is not None and not model.is_dir():
-            raise ServiceFailedError(f"MODEL={model}: no such folder")
-        if model is not None and not (model / "config.json").is_file():
-            raise ServiceFailedError(f"MODEL={model}: the folder holds no config.json, so it is no checkpoint")
-        checkpoint = (model or ensure_default_model(Path.cwd() / "build")).resolve()
+        checkpoint = find_model(model, Path.cwd())
         instance = Instance(port, ranks, checkpoint, dtype)
         Launcher(instance, build_services(instance), folder).run()
-    except (PortTakenError, RunFolderBusyError, ServiceFailedError) as error:
+    except (ModelFolderError, PortTakenError, RunFolderBusyError, ServiceFailedError) as error:
         say(f"error: {error}")
-        sys.exit(1)
-    except subprocess.CalledProcessError as error:
-        say(f"error: the checkpoint could not be made (exit status {error.returncode})")
         sys.exit(1)
     except KeyboardInterrupt:
         # Before the launcher handles signals itself: nothing runs yet.

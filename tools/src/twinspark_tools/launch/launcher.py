@@ -146,7 +146,8 @@ def _answers(url: str) -> bool:
 
 
 def _how_to_try(url: str) -> str:
-    body = '{"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 32, "stream": true}'
+    message = '{"role": "user", "content": "What is the capital of France?"}'
+    body = f'{{"messages": [{message}], "max_tokens": 32, "stream": true}}'
     return (
         f"    curl -N {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'\n"
         f'    or with the openai client: OpenAI(base_url="{url}/v1", api_key="none")\n'
