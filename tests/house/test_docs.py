@@ -23,8 +23,8 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 READMES = [
     path
-    for pattern in ("services/*/README.md", "kernels/**/README.md", "protos/**/README.md", "tools/**/README.md")
-    for path in sorted(ROOT.glob(pattern))
+    for pattern in ("services/*", "kernels/**", "protos/**", "tools/**", "deploy/*")
+    for path in sorted(ROOT.glob(f"{pattern}/README.md"))
     if "gen" not in path.parts
 ]
 

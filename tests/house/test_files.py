@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("protos/rpc", "kernels", "services", "tools", "tests", "scripts")
+SOURCES = ("protos/rpc", "kernels", "services", "tools", "deploy", "tests", "scripts")
 # Say nothing about their content, or hide a library when a script runs in their folder.
 BANNED_NAMES = {"common", "utils", "helpers", "misc", "base", "triton", "torch", "grpc"}
 

@@ -29,6 +29,8 @@ VIOLATIONS = {
     "tools": ("twinspark_engine/planted.py", "import twinspark_tools"),
     "demo": ("twinspark_engine/planted.py", "import twinspark_demo"),
     "demo-training": ("twinspark_demo/planted.py", "import twinspark_engine.loop"),
+    "demo-evaluation": ("twinspark_demo/evaluation/planted.py", "import twinspark_demo.documents"),
+    "demo-unseen": ("twinspark_demo/rows/planted.py", "import twinspark_demo.evaluation"),
     "fakes": ("fakes/planted.py", "import twinspark_engine"),
     "engine-layers": ("twinspark_engine/kv_cache/planted.py", "import twinspark_engine.scheduler.plan"),
     "engine-model": ("twinspark_engine/model/planted.py", "import twinspark_engine.scheduler.plan"),
