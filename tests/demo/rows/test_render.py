@@ -126,3 +126,20 @@ def test_silence_covers_what_others_say_but_no_marker() -> None:
 def test_what_no_chat_has_is_refused(messages: tuple[Any, ...], thinks: bool) -> None:
     with pytest.raises(ValueError, match=r"the (last|results)|ends with|reasoning"):
         render(Conversation("test", messages, enable_thinking=thinks))
+
+
+def test_a_reply_that_is_context_is_read_and_not_learned() -> None:
+    messages = (
+        said("user", "1+1"),
+        said("assistant", "2", is_context=True),
+        said("user", "2+2"),
+        said("assistant", "4", reasoning_content="2+2=4"),
+    )
+    conversation = Conversation("test", messages)
+    assert rendered_text(conversation) == by_template(conversation)
+    assert render(conversation)[1:] == [
+        ("</think>2", SILENT),
+        ("<|user|>", ANSWER),
+        ("2+2<|assistant|><think>", PROMPT),
+        ("2+2=4</think>4<|user|>", ANSWER),
+    ]

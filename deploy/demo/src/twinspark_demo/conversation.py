@@ -10,7 +10,8 @@ class Conversation:
     """Messages in the form of the chat API, the last one by the assistant.
 
     Assistant messages hold `reasoning_content` (may be empty) beside `content`, and `tool_calls` with arguments as
-    mappings; the rendered document ends with the token that ends the last reply.
+    mappings; one with `is_context` is there to be read, not learned. The rendered document ends with the token that
+    ends the last reply.
     """
 
     kind: str

@@ -81,8 +81,9 @@ class _Segments:
         if reasoning and not thinks:
             raise ValueError("reasoning in a conversation without thinking")
         self.add("<think>" if thinks else "<think></think>", TokenClass.PROMPT)
+        learned = TokenClass.SILENT if message.get("is_context") else TokenClass.ANSWER
         said = (message["content"] or "").strip() + "".join(map(_call_text, calls))
-        self.add(f"{reasoning}</think>{said}" if thinks else said, TokenClass.ANSWER)
+        self.add(f"{reasoning}</think>{said}" if thinks else said, learned)
 
 
 def _preamble(conversation: Conversation) -> str:
