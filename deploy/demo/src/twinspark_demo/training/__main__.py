@@ -13,6 +13,7 @@ from twinspark_demo.training.cluster import join_cluster
 from twinspark_demo.training.model import DemoModel
 from twinspark_demo.training.run import RunOptions, TrainingRun
 from twinspark_demo.training.stages import PLAN, Stage
+from twinspark_demo.training.start import start_from
 from twinspark_demo.training.state import NOWHERE, RunState, load_state
 from twinspark_engine.model.config import ModelConfig
 from twinspark_tools.tiny_checkpoint.shapes import SHAPES, config_json
@@ -24,10 +25,12 @@ SPARE_CORES = 1  # of each process that trains
 def main(
     out: Annotated[Path, typer.Option(help="Folder that the shards are written to.")],
     resume: Annotated[Path | None, typer.Option(help="Folder of shards to go on from.")] = None,
+    begin_with: Annotated[
+        Path | None, typer.Option(help="Folder of shards whose weights the plan begins with.")
+    ] = None,
     tokenizer: Annotated[Path, typer.Option(help="tokenizer.json.")] = TOKENIZER,
     steps: Annotated[list[str], typer.Option(help="STAGE=N: another number of steps; 0 leaves a stage out.")] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Another seed, other weights and documents.")] = 0,
-    check: Annotated[bool, typer.Option(help="Print the table of abilities at a stage's end.")] = True,
     report_every: Annotated[int, typer.Option(help="Steps between two lines.")] = 50,
     save_every: Annotated[int, typer.Option(help="Steps between two sets of shards.")] = 1000,
 ) -> None:
@@ -39,12 +42,15 @@ def main(
         ModelConfig.from_json(config_json(SHAPES["demo"])), seed=seed, compiled=cluster.device.type == "cuda"
     )
     state = RunState(replace(NOWHERE, seed=seed)) if resume is None else load_state(resume, model)
+    if begin_with is not None:
+        start_from(begin_with, model, tokenizer)
     model.to(cluster.device)
     workers = max((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES, 0)
-    options = RunOptions(out, tokenizer, workers, report_every, save_every, CheckRows() if check else None)
+    options = RunOptions(out, tokenizer, workers, report_every, save_every)
     run = TrainingRun(model, state, cluster, options)
     for stage in state.rest_of(stages):
         run.run(stage)
+    run.check(CheckRows(), sparse=stages[-1].quantized)
     cluster.leave()
 
 

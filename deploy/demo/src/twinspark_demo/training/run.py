@@ -1,5 +1,6 @@
 """A run of training: the stages of the plan in turn, from their start or from where a stopped run was."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from twinspark_demo.training.optimizer import FlatAdamW
 from twinspark_demo.training.progress import Progress
 from twinspark_demo.training.quantize import quantize_and_freeze
 from twinspark_demo.training.stages import Feed, Stage
+from twinspark_demo.training.start import TOKENIZER_NAME
 from twinspark_demo.training.state import RunState
 from twinspark_demo.training.step import LossWeights, TrainingStep
 
@@ -31,7 +33,6 @@ class RunOptions:
     workers: int  # processes that make rows, for each process that trains
     report_every: int = 50
     save_every: int = 1000
-    check_rows: CheckRows | None = None  # judged at a stage's end; None: nothing
 
 
 class TrainingRun:
@@ -41,7 +42,7 @@ class TrainingRun:
         self._model, self._state, self._cluster, self._options = model, state, cluster, options
 
     def run(self, stage: Stage) -> None:
-        """The rest of one stage; ends with its shards saved and the abilities printed."""
+        """The rest of one stage; ends with its shards saved."""
         tokens = sum(feed.row_tokens * feed.rows for feed in stage.feeds) // len(stage.feeds)
         progress = Progress(stage.name, tokens * self._cluster.world_size, self._cluster.is_first)
         if stage.quantized and self._state.experts is None:
@@ -51,10 +52,13 @@ class TrainingRun:
         if first < stage.steps:
             self._train(stage, first, progress)
         self._save(stage.name, stage.steps)
-        if self._options.check_rows and self._cluster.is_first:
-            sparse = stage.quantized
-            rows, tokenizer = self._options.check_rows, self._options.tokenizer
-            progress.table(check_abilities(self._model, tokenizer, rows, sparse=sparse))
+        self._cluster.wait()
+
+    def check(self, rows: CheckRows, *, sparse: bool) -> None:
+        """The first process prints the table of abilities."""
+        if self._cluster.is_first:
+            progress = Progress("abilities", 1, speaks=True)
+            progress.table(check_abilities(self._model, self._options.tokenizer, rows, sparse=sparse))
         self._cluster.wait()
 
     def _train(self, stage: Stage, first: int, progress: Progress) -> None:
@@ -105,6 +109,7 @@ class TrainingRun:
         self._state = replace(self._state, place=replace(self._state.place, stage=stage, step=step))
         if self._cluster.is_first:
             self._state.save(self._options.out, self._model)
+            shutil.copyfile(self._options.tokenizer, self._options.out / TOKENIZER_NAME)
 
 
 class _RunningFeed:
