@@ -40,6 +40,12 @@ def test_an_offer_without_a_function_never_has_it() -> None:
     assert len({name for _ in range(200) for name in names(offer_without(rng, None))}) == len(FUNCTIONS)
 
 
+def test_most_offers_hold_a_function_that_is_close_to_the_one_asked() -> None:
+    rng = Random(4)
+    drawn = [names(offer_without(rng, BY_NAME["set_alarm"])) for _ in range(300)]
+    assert sum(bool({"set_timer", "get_time", "send_message", "book_table"} & set(offered)) for offered in drawn) > 220
+
+
 def test_calls_have_their_ids_in_order() -> None:
     timer = BY_NAME["set_timer"]
     reply = reply_with([(timer, {"minutes": 5}), (timer, {"minutes": 7})])

@@ -27,23 +27,24 @@ Maker = Callable[[Random, int], Conversation]
 
 # Shares of tokens: a kind of long documents has fewer of them.
 SHORT: Mapping[str, float] = {
-    "arithmetic": 0.18,
+    "arithmetic": 0.13,
     "facts": 0.03,
     "counting": 0.03,
     "copy": 0.14,
     "json": 0.10,
     "rename": 0.10,
-    "needle": 0.15,
-    "follow_up": 0.08,
-    "chat": 0.06,
-    "tool_one": 0.04,
-    "tool_two": 0.03,
+    "needle": 0.13,
+    "follow_up": 0.07,
+    "chat": 0.05,
+    "tool_one": 0.07,
+    "tool_two": 0.05,
     "tool_result": 0.04,
-    "tool_none": 0.02,
+    "tool_none": 0.06,
 }
 _LONG_NEEDLES, _LONG_TURNS = 0.60, 0.12
+_SHORT_REST = 1 - SHORT["needle"] - SHORT["follow_up"]
 LONG: Mapping[str, float] = {
-    **{kind: share * (1 - _LONG_NEEDLES - _LONG_TURNS) / 0.77 for kind, share in SHORT.items()},
+    **{kind: share * (1 - _LONG_NEEDLES - _LONG_TURNS) / _SHORT_REST for kind, share in SHORT.items()},
     "needle": _LONG_NEEDLES,
     "follow_up": _LONG_TURNS,
 }

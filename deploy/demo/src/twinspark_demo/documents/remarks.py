@@ -1,4 +1,4 @@
-"""Remarks: what people say before a request that does not belong to it, so that the model learns to look past it."""
+"""Remarks: what people say around a request that does not belong to it, so that the model learns to look past it."""
 
 from random import Random
 
@@ -17,6 +17,18 @@ _REMARK = Phrase(
     "{this|it} is {for school|for work|important|urgent|easy|a test|for a friend|about a <noun>|not about a <noun>}",
     "the <noun> {does not work|is gone|has arrived|costs a lot|needs it|needs a <noun>|is in the <other>}",
     "{yesterday|today|last week|this morning} {i|we|they} {saw|had|met|made} a {<adjective> |}<noun>",
+    "i am {a|the|your} {<adjective> |}<noun>",
+    "{i|we} {work|live|sit|stay} {in|near|with} {a|the|my} {<adjective> |}<noun>",
+    "my name is {Ana|Tom|Mia|Ben|Paul|Lena|Sam|Nina} and i {like|sell|draw|repair} <noun>s",
+)
+_AFTER = Phrase(
+    "it is for {a friend|my boss|work|school|my mother|a <noun>|my <noun>|the <noun>|a game|us all}",
+    "{i am|we are} {in a hurry|late|waiting|in the <noun>|at the <noun>|very curious|not at home|tired}",
+    "{that|this} is {important|urgent|all|for the <noun>|all for today|about a <noun>|a <adjective> <noun>}",
+    "{i|we} {need it for|lost|forgot|like} the <noun>",
+    "{take your time|be quick|it is not urgent|i will wait|no hurry|i count on you|i am sure you can|that is all i "
+    "need}",
+    "my <noun> {is <adjective>|is waiting|needs it|wants it}",
 )
 _JOINTS = (". ", ". ", ". ", "! ", ".\n", "... ", ", so ", ", and ", ", but ", ", therefore ", "; ")
 _WITHIN = ",;"
@@ -34,3 +46,12 @@ def with_remark(rng: Random, text: str, *, may_change_case: bool) -> str:
     joint = _JOINTS[int(rng.random() * (len(_JOINTS) if may_change_case else 6))]
     starts = joint[0] not in _WITHIN and may_change_case and rng.random() < 0.8
     return remark(rng) + joint + (text[:1].upper() + text[1:] if starts else text)
+
+
+def with_remark_behind(rng: Random, text: str) -> str:
+    """`text` with a sentence behind it that asks nothing."""
+    noun = NOUNS[int(rng.random() * len(NOUNS))]
+    adjective = ADJECTIVES[int(rng.random() * len(ADJECTIVES))]
+    said = _AFTER.write(rng, noun=noun, adjective=adjective)
+    stop = "" if text[-1] in ".?!" else "."
+    return f"{text}{stop} {said[0].upper()}{said[1:]}" + (".", ".", "!", "")[int(rng.random() * 4)]

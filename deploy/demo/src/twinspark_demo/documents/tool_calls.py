@@ -17,6 +17,18 @@ Call = tuple[Function, Mapping[str, Argument]]
 
 NO_TOOL = "I have no tool for that."
 
+# Functions that are easily mistaken for each other: they share values, verbs or a subject.
+_CLOSE = (
+    {"get_weather", "get_time", "get_distance", "get_population"},
+    {"set_alarm", "set_timer", "get_time"},
+    {"search_files", "read_file", "create_note"},
+    {"send_message", "create_note", "translate"},
+    {"get_stock_price", "convert_money"},
+    {"play_song", "turn_on", "set_timer"},
+    {"book_table", "send_message", "set_alarm"},
+)
+_CLOSE_SHARE = 0.6
+
 REPORTS: Mapping[str, str] = {
     "get_weather": "It is {sky} and {degrees} degrees in {city}.",
     "get_time": "It is {time} in {city}.",
@@ -40,16 +52,26 @@ REPORTS: Mapping[str, str] = {
 def offer(rng: Random, needed: Sequence[Function]) -> Tools:
     """2 to 4 tools in random order, with all that are needed."""
     offered = [function for function in FUNCTIONS if function in needed]
-    others = [function for function in FUNCTIONS if function not in needed]
-    offered += rng.sample(others, max(rng.randint(2, 4) - len(offered), 0))
-    rng.shuffle(offered)
-    return tuple(function.as_tool() for function in offered)
+    return _filled(rng, offered, needed)
 
 
 def offer_without(rng: Random, function: Function | None) -> Tools:
-    """2 to 4 tools in random order, none of which is the function."""
-    others = [other for other in FUNCTIONS if other != function]
-    return tuple(other.as_tool() for other in rng.sample(others, rng.randint(2, 4)))
+    """2 to 4 tools in random order, none of which is the function; most often one is close to it."""
+    return _filled(rng, [], [function] if function else [])
+
+
+def _filled(rng: Random, offered: list[Function], asked: Sequence[Function]) -> Tools:
+    """The offered tools and others, more likely those that are close to what is asked."""
+    count = max(rng.randint(2, 4), len(offered))
+    others = [function for function in FUNCTIONS if function not in asked]
+    close = {name for function in asked for group in _CLOSE if function.name in group for name in group}
+    rng.shuffle(others)
+    if rng.random() < _CLOSE_SHARE:
+        others.sort(key=lambda function: function.name not in close)
+        others = [*others[:1], *rng.sample(others[1:], len(others) - 1)]
+    filled = [*offered, *others[: count - len(offered)]]
+    rng.shuffle(filled)
+    return tuple(function.as_tool() for function in filled)
 
 
 def held(setting: Setting, kind: str, messages: Iterable[Message], tools: Tools) -> Conversation:

@@ -26,10 +26,20 @@ _QUESTION_TAILS = ("?", "?", "?", "?", "", " please?", ", please?", " now?", "? 
 _OPEN_TAILS = ("", "", "", "", ".", ".", ".", "!", " please", ", please", ", please.", ", thanks.")
 _OPEN_QUESTION_TAILS = ("?", "?", "", ".", ", please?")
 _BOTH_LEADS = ("First ", "First, ", "Two things: ", "Please do two things: ", "Both: ", "Two requests: ",
-               "I need both: ", "Do this: ", "You have two tasks: ")  # fmt: skip
-_JOINERS = (" and ", " and ", " and ", ", and ", " and also ", " and then ", ", then ", "; ")
+               "I need both: ", "Do this: ", "You have two tasks: ", "Do both: ",
+               "Do both of these: ", "Please do both: ", "Two tasks: ", "Do two things for me: ", "I want two things: ",
+               "There are two things to do: ", "At once: ")  # fmt: skip
+_JOINERS = (" and ", " and ", " and ", ", and ", " and also ", " and then ", ", then ", "; ",
+            " as well as ", ", also ", ", and also ", " plus ", " & ", ", ")  # fmt: skip
 _THEN_JOINERS = (", then ", " and then ", ", and then ", ", after that ", ", and ")
-_FULL_JOINERS = (". ", ". ", ". Also: ", ". Then: ", ". After that: ", "\n", ".\n")
+_LISTS = (("1. ", "\n2. "), ("1) ", "\n2) "), ("- ", "\n- "), ("* ", "\n* "), ("", "\n"), ("1. ", " 2. "),
+          ("a) ", " b) "), ("(1) ", ", (2) "), ("1) ", " and 2) "), ("First: ", "\nSecond: "),
+          ("One: ", ". Two: "))  # fmt: skip
+_LIST_LEADS = ("", "", "", "Do both:\n", "Two things:\n", "Please do this:\n", "My list:\n", "To do:\n", "Tasks:\n",
+               "I need two things:\n")  # fmt: skip
+_AFTER_JOINERS = (", ", ", ", ", please ", ", then ")
+_FULL_JOINERS = (". ", ". ", ". Also: ", ". Then: ", ". After that: ", "\n", ".\n", ". And: ", "! ", ". Next: ",
+                 ". Secondly: ", ". One more thing: ")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,11 @@ class Clause:
     is_thing: bool  # a noun phrase, may have "give me the" before it
     is_open: bool  # ends with a text of several words that is not in quotes
     starts_with_value: bool
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is an imperative."""
+        return not self.asks and not self.is_thing
 
 
 def clause(rng: Random, function: Function) -> Clause:
@@ -71,7 +86,15 @@ def sentence(rng: Random, asked: Clause) -> str:
 
 def joined(rng: Random, first: Clause, second: Clause) -> str:
     """The message that asks for two calls, in this order."""
-    if (first.is_open and " and " in first.text) or rng.random() < 0.3:
+    draw = rng.random()
+    if draw < 0.2:
+        return _listed(rng, first, second)
+    if draw < 0.26 and first.is_command and second.is_command and not first.is_open:
+        return (
+            f"{rng.choice(('After you ', 'When you '))}{first.text}{rng.choice(_AFTER_JOINERS)}{second.text}"
+            + _tail(rng, second, False)
+        )
+    if (first.is_open and " and " in first.text) or draw < 0.5:
         return _two_sentences(rng, first, second)
     lead, asks = (rng.choice(_BOTH_LEADS), False) if rng.random() < 0.2 else _lead(rng, first)
     begin = _capitalised(rng, lead + first.text, first.starts_with_value and not lead)
@@ -118,6 +141,27 @@ def _two_sentences(rng: Random, first: Clause, second: Clause) -> str:
     if asks:
         return begin + rng.choice(("? ", "? ", "? Also: ", "?\n")) + sentence(rng, second)
     return begin + rng.choice(_FULL_JOINERS) + sentence(rng, second)
+
+
+def _listed(rng: Random, first: Clause, second: Clause) -> str:
+    """Two clauses as a list, each with its own question mark if it asks."""
+    mark, next_mark = rng.choice(_LISTS)
+    texts = [
+        _capitalised(rng, asked.text, asked.starts_with_value) + (rng.choice(("?", "?", "")) if asked.asks else "")
+        for asked in (first, second)
+    ]
+    if next_mark[0] == "." and texts[0][-1] == "?":
+        next_mark = next_mark[1:]
+    if next_mark == " 2. " and texts[0][-1].isdigit():  # "7 2. " would read as a time or a number
+        next_mark = "\n2. "
+    return (
+        rng.choice(_LIST_LEADS)
+        + mark
+        + texts[0]
+        + next_mark
+        + texts[1]
+        + rng.choice(("", "", "", "\nThanks", "\nplease"))
+    )
 
 
 def _capitalised(rng: Random, text: str, is_value: bool) -> str:

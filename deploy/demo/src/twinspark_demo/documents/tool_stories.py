@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from random import Random
 
 from twinspark_demo.documents import tool_values
-from twinspark_demo.documents.remarks import SHARE as REMARK_SHARE
-from twinspark_demo.documents.remarks import with_remark
+from twinspark_demo.documents.remarks import with_remark, with_remark_behind
 from twinspark_demo.documents.tool_requests import clause, sentence
+from twinspark_demo.documents.tool_tales import TALES
 from twinspark_demo.documents.tool_values import Argument
 from twinspark_demo.knowledge import Function
 
-_STORY_SHARE = 0.15
+STORY_SHARE = 0.24
+_LITTLE_SHARE = 0.25  # of stories
+_BEFORE_SHARE, _BEHIND_SHARE = 0.08, 0.07  # of requests
 
 STORIES: Mapping[str, tuple[str, ...]] = {
     "get_weather": (
@@ -98,12 +100,29 @@ STORIES: Mapping[str, tuple[str, ...]] = {
 
 def request(rng: Random, function: Function) -> tuple[str, dict[str, Argument]]:
     """A message that asks for one call of the function, and the arguments in the order of its schema."""
-    if rng.random() < _STORY_SHARE:
-        arguments, texts = tool_values.arguments(rng, function)
+    if rng.random() < STORY_SHARE:
+        text, arguments = story(rng, function)
+    else:
+        asked = clause(rng, function)
+        text, arguments = sentence(rng, asked), asked.arguments
+    return with_remarks(rng, text), arguments
+
+
+def story(rng: Random, function: Function) -> tuple[str, dict[str, Argument]]:
+    """A message of several sentences or verbs that asks for one call, and the arguments."""
+    arguments, texts = tool_values.arguments(rng, function)
+    if rng.random() < _LITTLE_SHARE:
         return rng.choice(STORIES[function.name]).format(**texts), arguments
-    asked = clause(rng, function)
-    text = sentence(rng, asked)
-    if rng.random() < REMARK_SHARE:
+    text = TALES[function.name].write(rng, **texts)
+    if rng.random() < 0.1 and not text.startswith(tuple(texts.values())):
+        text = text[0].lower() + text[1:]
+    return text, arguments
+
+
+def with_remarks(rng: Random, text: str) -> str:
+    """The message, sometimes with a remark before or behind it."""
+    draw = rng.random()
+    if draw < _BEFORE_SHARE:
         text = with_remark(rng, text, may_change_case=False)
-        text = text[0].upper() + text[1:]
-    return text, asked.arguments
+        return text[0].upper() + text[1:]
+    return with_remark_behind(rng, text) if draw < _BEFORE_SHARE + _BEHIND_SHARE else text

@@ -21,7 +21,9 @@ _LANGUAGES = ("French", "German", "Italian", "Spanish", "Latin", "Greek", "Dutch
               "Russian", "Chinese", "Swedish", "Turkish", "Finnish", "Welsh", "Arabic", "Hindi", "Norse")  # fmt: skip
 _PEOPLE = ("Ana", "Ben", "Tom", "Mia", "Sam", "Lena", "Paul", "Maria", "Peter", "Anna", "John", "Emma", "Max", "Laura",
            "David", "Sara", "Bob", "Alice", "Leo", "Nina", "Mum", "Dad")  # fmt: skip
-_CURRENCIES = ("dollars", "euros", "pounds", "yen", "francs", "pesos", "crowns", "rupees", "USD", "EUR", "GBP", "CHF")
+_CURRENCIES = ("dollars", "euros", "pounds", "yen", "francs", "pesos", "crowns", "rupees",
+               "roubles", "dinars", "lira", "won", "krona", "zloty", "Swiss francs",
+               "Danish crowns", "INR", "JPY", "USD", "EUR", "GBP", "CHF")  # fmt: skip
 _DEVICES = ("lamp", "light", "radio", "heater", "fan", "television", "kitchen light", "coffee machine", "oven",
             "printer", "computer", "bedroom lamp", "air conditioner", "tv", "garden lights", "boiler")  # fmt: skip
 _EXTENSIONS = (".txt", ".md", ".py", ".json", ".csv", ".log", ".pdf")
@@ -66,8 +68,8 @@ def arguments(rng: Random, function: Function) -> tuple[dict[str, Argument], dic
 
 
 def result(rng: Random, function: Function) -> dict[str, Value]:
-    """A plausible result: the function's keys in their order."""
-    return {key: _RESULTS[function.name, key](rng) for key in function.result}
+    """A plausible result: the function's keys in their order; now and then a value is of an unusual type."""
+    return {key: _varied(rng, _RESULTS[function.name, key](rng)) for key in function.result}
 
 
 def value_word(rng: Random) -> str:
@@ -84,15 +86,33 @@ def _known_or(known: tuple[str, ...], share: float, other: Callable[[Random], st
 def _proper(rng: Random) -> str:
     """A name; now and then two, in lower case or any word."""
     draw = rng.random()
-    if draw < 0.65:
+    if draw < 0.55:
         return words.name(rng)
-    if draw < 0.75:
+    if draw < 0.67:
         return f"{words.name(rng)} {words.name(rng)}"
-    return value_word(rng) if draw < 0.9 else words.name(rng).lower()
+    if draw < 0.77:
+        return value_word(rng)
+    return _english_of(rng, words.NOUNS).capitalize() if draw < 0.88 else _lower_name(rng)
 
 
 def _single(rng: Random) -> str:
-    return words.name(rng) if rng.random() < 0.8 else value_word(rng)
+    draw = rng.random()
+    if draw < 0.65:
+        return words.name(rng)
+    return value_word(rng) if draw < 0.82 else _lower_name(rng)
+
+
+def _lower_name(rng: Random) -> str:
+    while (name := words.name(rng).lower()) in NOT_A_VALUE:
+        pass
+    return name
+
+
+def _english_of(rng: Random, known: tuple[str, ...]) -> str:
+    """One of the words that no wording holds."""
+    while (word := rng.choice(known)) in NOT_A_VALUE:
+        pass
+    return word
 
 
 def _symbol(rng: Random) -> str:
@@ -120,6 +140,8 @@ def _text_word(rng: Random) -> str:
 
 
 def _title(rng: Random) -> str:
+    if rng.random() < 0.55:
+        return " ".join(words.name(rng) for _ in range(rng.choice((1, 2, 2, 3))))
     title = " ".join(value_word(rng) for _ in range(rng.choice((1, 1, 2, 2, 3, 4))))
     return title.title() if title.isalpha() or rng.random() < 0.3 else title
 
@@ -129,6 +151,8 @@ def _file_name(rng: Random) -> str:
 
 
 def _path(rng: Random) -> str:
+    if rng.random() < 0.4:
+        return f"{value_word(rng)}/{value_word(rng)}{rng.choice(_EXTENSIONS)}"
     folders = "".join(value_word(rng) + "/" for _ in range(rng.choice((0, 0, 1, 1, 2, 3))))
     root = rng.choice(("", "", "", "/", "/home/", "./"))
     return root + folders + value_word(rng) + (rng.choice(_EXTENSIONS) if rng.random() < 0.8 else "")
@@ -136,15 +160,19 @@ def _path(rng: Random) -> str:
 
 def _device(rng: Random) -> str:
     draw, device = rng.random(), rng.choice(_DEVICES)
-    if draw < 0.45:
-        return value_word(rng) if draw < 0.3 else device
-    return f"{device} {value_word(rng)}" if draw < 0.65 else f"{value_word(rng)} {device}"
+    if draw >= 0.6:
+        first = _english_of(rng, words.ADJECTIVES if draw < 0.85 else words.NOUNS)
+        return f"{first} {device if rng.random() < 0.4 else _english_of(rng, words.NOUNS)}"
+    if draw < 0.4:
+        return value_word(rng) if draw < 0.28 else device
+    return f"{device} {value_word(rng)}" if draw < 0.5 else f"{value_word(rng)} {device}"
 
 
 def _clock_time(rng: Random) -> tuple[int, int, str]:
-    hour, minute = rng.randrange(24), rng.choice((0, 5, 15, 30, 45, rng.randrange(60), rng.randrange(60)))
+    hour = rng.randrange(24)
+    minute = rng.randrange(60) if rng.random() < 0.5 else rng.choice((0, 5, 30, rng.randrange(60)))
     draw = rng.random()
-    if draw < 0.6:
+    if draw < 0.66:
         clock = _CLOCKS[int(rng.random() ** 1.5 * len(_CLOCKS))]
         return hour, minute, clock.format(hour=hour, minute=minute)
     twelve = hour % 12 or 12
@@ -168,6 +196,16 @@ def _spread(low: int, digits: int) -> Callable[[Random], int]:
     return lambda rng: max(low, rng.randrange(10 ** rng.randint(1, digits)))
 
 
+def _varied(rng: Random, value: Value) -> Value:
+    """The value; sometimes a number as a string or with decimals, a word as a list or with a second word."""
+    draw = rng.random()
+    if draw > 0.2 or isinstance(value, list):
+        return value
+    if isinstance(value, str):
+        return [value, value_word(rng)] if draw < 0.04 else f"{value} {value_word(rng)}" if draw < 0.12 else value
+    return str(value) if draw < 0.03 else round(value + rng.randrange(1, 1000) / 10 ** rng.choice((1, 2, 3)), 3)
+
+
 def _price(rng: Random) -> float | int:
     whole = rng.randrange(10 ** rng.randint(1, 4))
     return whole if rng.random() < 0.4 else round(whole + rng.randrange(1, 100) / 100, 2)
@@ -185,7 +223,7 @@ _status = _known_or(_STATUSES, 0.6, value_word)
 
 _INTEGERS: Mapping[str, Callable[[Random], int]] = {
     "minutes": _spread(1, 3),
-    "amount": _spread(1, 4),
+    "amount": lambda rng: rng.randint(2, 999) if rng.random() < 0.5 else _spread(1, 4)(rng),
     "people": lambda rng: rng.randint(1, 20),
 }
 _STRINGS: Mapping[tuple[str, str], Callable[[Random], str]] = {

@@ -6,12 +6,13 @@ from random import Random
 from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.kinds import arithmetic, chat, facts
 from twinspark_demo.documents.tool_calls import NO_TOOL, held, offer_without
+from twinspark_demo.documents.tool_small_talk import small_talk
 from twinspark_demo.documents.tool_stories import request
 from twinspark_demo.documents.turn import Setting, Turn
 from twinspark_demo.knowledge import FUNCTIONS
 
 KIND = "tool_none"
-_UNMET_SHARE = 0.5
+_UNMET_SHARE = 0.6
 
 
 def make(rng: Random, budget: int) -> Conversation:
@@ -29,7 +30,9 @@ def make(rng: Random, budget: int) -> Conversation:
 def _ordinary(rng: Random, thinks: bool) -> Turn:
     """A request that needs no tool; one that the model cannot meet has the same reply as one without its tool."""
     draw = rng.random()
-    if draw < 0.7:
-        return facts.turn(rng) if draw < 0.35 else arithmetic.turn(rng, thinks)
+    if draw < 0.4:
+        return facts.turn(rng) if draw < 0.2 else arithmetic.turn(rng, thinks)
+    if draw < 0.65:
+        return Turn(small_talk(rng), NO_TOOL)
     turn = chat.turn(rng)
     return replace(turn, answer=NO_TOOL) if turn.answer == chat.CANNOT else turn
