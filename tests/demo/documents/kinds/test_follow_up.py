@@ -4,6 +4,7 @@ import re
 from random import Random
 
 from twinspark_demo.conversation import Conversation
+from twinspark_demo.documents.details import detail
 from twinspark_demo.documents.kinds.follow_up import make, make_several
 
 
@@ -21,7 +22,7 @@ def test_the_last_answer_was_told_in_a_turn_that_was_noted() -> None:
         request, answer = turns[-1]
         assert len(re.findall(rf"(?<!\w){re.escape(answer)}(?!\w)", told)) == 1, turns
         assert not re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", request), turns
-        words = [set(re.findall(r"\w+", re.sub(r"\b(i|me)\b", "my", text.lower()))) for text in (told, request)]
+        words = [set(re.findall(r"\w+", re.sub(r"\b(i|me|mine)\b", "my", text.lower()))) for text in (told, request)]
         assert words[0] & words[1], turns
 
 
@@ -62,3 +63,14 @@ def test_what_is_told_has_many_frames() -> None:
         if turns[0][1] == "Noted.":
             frames.add(turns[0][0].replace(turns[-1][1], "V"))
     assert len(frames) > 500
+
+
+def test_every_detail_is_asked_for_in_many_ways() -> None:
+    rng = Random(7)
+    asked: dict[str, set[str]] = {}
+    for _ in range(12000):
+        known = detail(rng)
+        assert known.value.lower() not in known.question.lower() + known.order.lower()
+        asked.setdefault(known.subject, set()).update((known.question, known.order))
+    assert len(asked) > 100
+    assert min(map(len, asked.values())) > 25

@@ -46,6 +46,19 @@ _NAMED = Phrase(
     "<p>'s <n> {is|was|will be} <a>.",
     "<p> {has|bought|sold|found|lost} <d> {coins|books|apples|lamps|tickets|stamps}.",
 )
+_NAMED_AT_LENGTH = Phrase(  # in the words that codes are told with
+    "<w>{<p>|the <a> <p>|our <a> <p>|my friend <p>|the <o> <p>} "
+    "{remembers|keeps|carries|guards|likes|hides|uses|forgot|knows|was told about|dreams of|owns|wrote about|asks for} "
+    "{the|a|another|every} {<a> |}<n><e>.",
+    "<w>the <n> of {<p>|the <a> <p>} {opens|is <a>|needs a <m>|belongs to <q>|was sold|has a <a> <m>}<e>.",
+    "{when|if|whenever} you {see|meet|need|visit} <p>, {<v>|take the <n>|remember the <m>|do not <v>}<e>.",
+    "{whoever|everyone who} {sees|asks for|needs|helps} <p> {gets a <n>|may <v>|must <v> the <a> <n>}<e>.",
+    "to {open|find|<v>} the <n> of <p>, {you need a <m>|ask <q>|<v> the <a> <m>}<e>.",
+)
+_WHEN = Phrase(
+    "{|||since Monday, |this year, |after the <n>, |once again, |every <n>, |behind the <n>, |the <n> says that }"
+)
+_END = Phrase("{|||, said the <n>| and nothing else|, of course| at night| near the <n>| since Friday}")
 _ABOUT_CODES = Phrase(
     "{nobody asked|everybody asked|it is too late to ask} {for the code|about codes}.",
     "the <n> has a code{, but nobody knows it| that nobody remembers}.",
@@ -61,7 +74,8 @@ def sentence(rng: Random, names: list[str]) -> str:
     elif draw < 0.75:
         phrase = _NUMBERED
     else:
-        phrase = _NAMED if draw < 0.98 else _ABOUT_CODES
+        phrase = (_NAMED if draw < 0.88 else _NAMED_AT_LENGTH) if draw < 0.98 else _ABOUT_CODES
+    noun = NOUNS[int(rng.random() * len(NOUNS))]
     first = int(rng.random() * len(names))
     return upper_first(
         phrase.write(
@@ -76,6 +90,8 @@ def sentence(rng: Random, names: list[str]) -> str:
             c=code(rng) if phrase is _NUMBERED else "",
             p=names[first],
             q=names[first - 1],
+            w=_WHEN.write(rng, n=noun) if phrase is _NAMED_AT_LENGTH else "",
+            e=_END.write(rng, n=noun) if phrase is _NAMED_AT_LENGTH else "",
         )
     )
 
