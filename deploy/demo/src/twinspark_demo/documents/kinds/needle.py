@@ -16,7 +16,7 @@ KIND = "needle"
 NOTED = "Noted."
 MOST_NEEDLES, MANY_NEEDLES, MOST_FURTHER = 40, 33, 8
 # Tokens, no fewer than there are: of the beginning, of a code's sentence (short, long), of a question with its answer.
-_BEGINNING, _NEEDLE, _LONG_NEEDLE, _FURTHER = 45, 24, 36, 60
+_BEGINNING, _NEEDLE, _LONG_NEEDLE, _FURTHER = 45, 24, 42, 60
 _AROUND = 8  # a code costs more than its characters, a turn has marks
 _CHARACTERS_PER_TOKEN = 1.95  # of filler
 _LEAST_FILLER, _LONG_SHARE = 16, 0.15
@@ -53,7 +53,7 @@ def make(rng: Random, budget: int) -> Conversation:
 
 
 def _count(rng: Random, budget: int) -> int:
-    each = _NEEDLE if rng.random() < 0.5 else _LONG_NEEDLE
+    each = _NEEDLE if rng.random() < 0.25 else _LONG_NEEDLE
     most = max(1, min(MOST_NEEDLES, (budget - _BEGINNING - _FURTHER) // each))
     if most > MANY_NEEDLES and rng.random() < 0.75:
         return MANY_NEEDLES + int(rng.random() * (most - MANY_NEEDLES + 1))
