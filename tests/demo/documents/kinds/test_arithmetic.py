@@ -6,10 +6,12 @@ from random import Random
 
 import pytest
 
+from twinspark_demo.documents.indirect import indirect
+from twinspark_demo.documents.kinds import arithmetic
 from twinspark_demo.documents.kinds.arithmetic import make, turn
 
 _PLUS = r"\+|plus|added to|add|sum|total"
-_MINUS = r"-|\u2212|minus|take|less|subtract|difference"
+_MINUS = r"-|\u2212|minus|take|\bless\b|subtract|difference"
 _TIMES = r"\*|\u00d7|times|multipl|product|(?<=\d)\s?[xX]\s?(?=\d)"
 
 
@@ -87,3 +89,18 @@ def test_requests_have_many_frames() -> None:
     rng = Random(6)
     frames = {re.sub(r"\d+", "N", str(make(rng, 1000).messages[-2]["content"])) for _ in range(2000)}
     assert len(frames) > 200
+
+
+def test_one_request_in_five_passes_on_the_question_of_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = []
+
+    def noted(rng: Random, asked: str, clause: str) -> str:
+        passed.append(indirect(rng, asked, clause))
+        return passed[-1]
+
+    monkeypatch.setattr(arithmetic, "indirect", noted)
+    rng = Random(7)
+    requests = [turn(rng, True).request for _ in range(2000)]
+    assert 330 < len(passed) < 470
+    assert set(passed) <= set(requests)
+    assert sum(re.search(r"asks|asked|says|wants|need|know", request) is not None for request in passed) > 140

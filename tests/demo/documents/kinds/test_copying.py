@@ -79,3 +79,10 @@ def test_requests_have_many_frames() -> None:
     rng = Random(7)
     drawn = [turn(rng, 1000) for _ in range(2000)]
     assert len({one.request.replace(one.answer, "T") for one in drawn}) > 800
+
+
+def test_a_third_are_long_texts_of_repeated_or_near_identical_words() -> None:
+    rng = Random(8)
+    answers = [turn(rng, 4000).answer.split() for _ in range(1000)]
+    assert sum(len(answer) >= 40 for answer in answers) > 350
+    assert sum(len(answer) >= 40 and len(set(answer)) < 0.85 * len(answer) for answer in answers) > 120

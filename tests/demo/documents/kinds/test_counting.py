@@ -39,3 +39,15 @@ def test_down_is_said_only_of_numbers_that_fall() -> None:
 def test_requests_have_many_frames() -> None:
     rng = Random(3)
     assert len({re.sub(r"\d+", "N", turn(rng).request) for _ in range(2000)}) > 200
+
+
+def test_long_counts_and_counts_down_across_tens_are_frequent() -> None:
+    rng = Random(4)
+    answers = [[int(number) for number in turn(rng).answer.split(", ")] for _ in range(3000)]
+    assert sum(len(numbers) == 20 for numbers in answers) > 700
+    assert sum(numbers[0] // 10 > numbers[-1] // 10 for numbers in answers) > 1000
+
+
+def test_a_bound_on_the_length_is_kept() -> None:
+    rng = Random(5)
+    assert {len(turn(rng, 6).answer.split(", ")) for _ in range(1000)} == set(range(1, 7))

@@ -5,6 +5,8 @@ from random import Random
 
 import pytest
 
+from twinspark_demo.documents.indirect import indirect
+from twinspark_demo.documents.kinds import facts
 from twinspark_demo.documents.kinds.facts import chain, turn
 from twinspark_demo.knowledge import AMOUNTS, CAPITALS, COLOURS, OPPOSITES
 
@@ -69,3 +71,18 @@ def test_requests_have_many_frames() -> None:
     keys = sorted({*CAPITALS, *OPPOSITES, *OPPOSITES.values(), *COLOURS, *CAPITALS.values()}, key=len, reverse=True)
     keyed = re.compile("|".join(map(re.escape, keys)), re.IGNORECASE)
     assert len({keyed.sub("K", turn(rng).request) for _ in range(2000)}) > 300
+
+
+def test_one_request_in_five_passes_on_the_question_of_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = []
+
+    def noted(rng: Random, asked: str, clause: str) -> str:
+        passed.append(indirect(rng, asked, clause))
+        return passed[-1]
+
+    monkeypatch.setattr(facts, "indirect", noted)
+    rng = Random(5)
+    requests = [turn(rng).request for _ in range(2000)]
+    assert 330 < len(passed) < 470
+    assert set(passed) <= set(requests)
+    assert sum(re.search(r"asks|asked|says|wants|need|know", request) is not None for request in passed) > 140

@@ -24,7 +24,7 @@ def _is_listing(between: str, fields: list[str]) -> bool:
 
 def _listed(request: str, values: list[str], fields: list[str]) -> bool:
     """Whether all the values stand in the request one behind the other."""
-    request = re.sub(r"^\d+\. ", "", request, flags=re.MULTILINE)  # numbers of a list
+    request = re.sub(r"^\d+[.)] ", "", request, flags=re.MULTILINE)  # numbers of a list
     for start in re.finditer(_whole(values[0]), request):
         spans = [start.span()]
         for value in values[1:]:
@@ -75,7 +75,7 @@ def test_the_fields_are_named_in_the_order_of_the_reply() -> None:
         drawn = turn(rng, 1000)
         fields = list(json.loads(drawn.answer)[0])
         for order in permutations(fields):
-            enumerated = r"""["'`]?(?:, | and )["'`]?""".join(map(_whole, order))
+            enumerated = r"""["'`]?(?:, | and |/)["'`]?""".join(map(_whole, order))
             if re.search(enumerated, drawn.request):
                 named += 1
                 assert list(order) == fields, drawn
@@ -114,3 +114,46 @@ def test_requests_have_many_frames() -> None:
             task = re.sub(_whole(field), "F", task)
         frames.add(task.split(": ")[0])
     assert len(frames) > 500
+
+
+def test_two_in_five_have_9_to_12_records() -> None:
+    rng = Random(8)
+    many = sum(len(json.loads(turn(rng, 4000).answer)) > 8 for _ in range(1000))
+    assert 330 < many < 470
+
+
+def test_records_are_laid_out_in_many_ways() -> None:
+    rng = Random(9)
+    requests = [turn(rng, 4000).request for _ in range(1500)]
+    word = r"[^\W_]+"
+    for layout in (
+        rf"{word}: {word}, {word}",
+        rf"{word} \({word}, {word}\)",
+        rf"{word} - {word} - {word}",
+        rf"{word} = {word}",
+        rf"{word} {word} {word}",
+        rf"{word}\t{word}",
+        rf"{word}: {word}, {word}: {word}",
+        rf"{word}={word}; {word}={word}",
+        rf"{word}, {word} and {word}",
+    ):
+        assert (
+            sum(re.search(rf"(?:^|\n){layout}(?:\n{layout})+(?:\n|$)", request) is not None for request in requests) > 2
+        )
+    for separator in ("; ", " / ", "\n1. ", "\n1) ", "\n- ", "\n* ", "\n\u2022 "):
+        assert sum(separator in request for request in requests) > 20, separator
+
+
+def test_the_fields_stand_before_or_behind_the_records() -> None:
+    rng = Random(10)
+    before = behind = 0
+    for _ in range(600):
+        drawn = turn(rng, 4000)
+        fields = list(json.loads(drawn.answer)[0])
+        named = re.search(r"""["'`]?(?:, | and |/)["'`]?""".join(map(_whole, fields)), drawn.request)
+        value = str(next(iter(json.loads(drawn.answer)[-1].values())))
+        if named:
+            before += named.start() < drawn.request.rfind(value)
+            behind += named.start() > drawn.request.rfind(value)
+    assert before > 150
+    assert behind > 80

@@ -70,9 +70,9 @@ def single(rng: Random) -> str:
     return makers[int(rng.random() * len(makers))](rng)
 
 
-def words(rng: Random, count: int) -> list[str]:
-    """`count` words of one of several mixtures."""
-    draw = rng.random()
+def words(rng: Random, count: int, repeats: bool = False) -> list[str]:
+    """`count` words of one of several mixtures; of one with repeated or near-identical words if `repeats`."""
+    draw = rng.random() if not repeats else 0.5 + rng.random() / 2
     if draw < 0.5:
         makers: tuple[Maker, ...] = (english, english, pseudo_word, code, open_word, open_word, _any, _any, name)
         maker = makers[int(rng.random() * len(makers))]
@@ -111,11 +111,11 @@ def _sentence(rng: Random, count: int) -> list[str]:
 _SEPARATIONS = (_comma, _line, _sentence, _sentence)
 
 
-def text(rng: Random, count: int) -> str:
-    """A text of `count` words, without space at its ends and not in quotes as a whole."""
+def text(rng: Random, count: int, repeats: bool = False) -> str:
+    """A text of `count` words (`repeats`: see `words`), without space at its ends, not in quotes as a whole."""
     if count == 1:
         return single(rng)
-    found = words(rng, count)
+    found = words(rng, count, repeats)
     draw = rng.random()
     if draw < 0.45:
         return " ".join(found)

@@ -7,7 +7,7 @@ from random import Random
 
 from twinspark_demo.documents.words import NOUNS, VERBS, code, english, open_word, pseudo_word
 
-_TARGET = "\0"  # stands for the variable's name until it has one
+TARGET = "\0"  # stands for the variable's name until it has one
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _INDENT = "    "
 _BUILT_IN = ("print", "range", "len", "sum", "max", "min", "abs", "int", "str", "list", "open", "map", "next", "id")
@@ -26,7 +26,7 @@ class Program:
 
     def called(self, name: str) -> str:
         """The program with its variable called `name`."""
-        return self._text.replace(_TARGET, name)
+        return self._text.replace(TARGET, name)
 
 
 def identifier(rng: Random) -> str:
@@ -65,13 +65,13 @@ def resembling(rng: Random, name: str) -> str:
 
 
 def program(rng: Random) -> Program:
-    """A program of 4 to 10 lines in which one variable occurs 2 to 8 times."""
+    """A program of 4 to 10 lines in which one variable occurs 2 to 10 times."""
     while True:
         writer = _Writer.draw(rng)
         text = "\n".join(writer.lines())
         if rng.random() < 0.15:
             text = _parted(rng, text)
-        if 2 <= text.count(_TARGET) <= 8 and _LEAST_LINES <= text.count("\n") + 1 <= _MOST_LINES:
+        if 2 <= text.count(TARGET) <= 10 and _LEAST_LINES <= text.count("\n") + 1 <= _MOST_LINES:
             others = frozenset((*writer.variables, *writer.functions, *writer.strings, *RESERVED))
             return Program(writer.name, others, text)
 
@@ -118,12 +118,12 @@ class _Writer:
         rng = self.rng
         wanted = _LEAST_LINES + int(rng.random() * (_MOST_LINES - _LEAST_LINES + 1))
         if rng.random() < 0.2:
-            parameters = [_TARGET, self._variable()] if rng.random() < 0.6 else [self._other(), self._other()]
+            parameters = [TARGET, self._variable()] if rng.random() < 0.6 else [self._other(), self._other()]
             head = f"def {self.functions[0]}({', '.join(dict.fromkeys(parameters))}):"
             body = self._block(wanted - 2)
             lines = [head, *(_INDENT + line for line in body), f"{_INDENT}return {self._expression()}"]
             return [*lines, f"print({self.functions[0]}({self._arguments()}))"] if rng.random() < 0.3 else lines
-        first = f"{_TARGET} = {self._expression()}" if rng.random() < 0.6 else f"{self._other()} = {self._number()}"
+        first = f"{TARGET} = {self._expression()}" if rng.random() < 0.6 else f"{self._other()} = {self._number()}"
         return [first, *self._block(wanted - 1)]
 
     def _block(self, count: int) -> list[str]:
@@ -186,7 +186,7 @@ class _Writer:
         if draw < 0.6:
             return f"{self._variable()}[{self._atom()}] = {self._atom()}"
         if draw < 0.75:
-            return f"{_TARGET}, {self._other()} = {self._other()}, {_TARGET}"
+            return f"{TARGET}, {self._other()} = {self._other()}, {TARGET}"
         return f"{self._variable()} = [{self._atom()}, {self._atom()}, {self._number()}]"
 
     def _expression(self) -> str:
@@ -215,7 +215,7 @@ class _Writer:
         return f'"{self.strings[int(self.rng.random() * len(self.strings))]}"'
 
     def _variable(self) -> str:
-        return _TARGET if self.rng.random() < _TARGET_SHARE else self._other()
+        return TARGET if self.rng.random() < _TARGET_SHARE else self._other()
 
     def _other(self) -> str:
         return self.variables[int(self.rng.random() * len(self.variables))]

@@ -48,14 +48,19 @@ def table(rng: Random, count: int, spaced: bool = False) -> Table:
         else:
             numeric = rng.random() < 0.1
         mixed = rng.random() < 0.04
-        top = (10, 100, 100, 1000, 10000)[int(rng.random() * 5)]
+        low, high = _years(field, rng) or (0, (10, 10, 100, 100, 1000, 10000)[int(rng.random() * 6)])
         maker = _pair if spaced and rng.random() < 0.6 else _TEXTS[int(rng.random() * len(_TEXTS))]
         column: list[Value] = []
         for _ in range(count):
             as_number = rng.random() < 0.5 if mixed else numeric
-            column.append(int(rng.random() * top) if as_number else maker(rng))
+            column.append(low + int(rng.random() * (high - low)) if as_number else maker(rng))
         columns.append(column)
     return Table(fields, tuple(zip(*columns, strict=True)))
+
+
+def _years(field: str, rng: Random) -> tuple[int, int] | None:
+    """The bounds of a column of years, or nothing."""
+    return (1900, 2031) if rng.random() < (0.8 if field == "year" else 0.06) else None
 
 
 def _fields(rng: Random) -> tuple[str, ...]:
@@ -96,7 +101,12 @@ def _any_text(rng: Random) -> str:
     return (name, _word, pseudo_word, code, name)[int(rng.random() * 5)](rng)
 
 
-_TEXTS = (name, name, name, _word, pseudo_word, code, _any_text, _any_text)
+def _mixed_code(rng: Random) -> str:
+    """Letters of one case among digits, such as 7xk2q or B12."""
+    return code(rng, 2, 8) if rng.random() < 0.7 else code(rng, 1, 2) + str(int(rng.random() * 1000))
+
+
+_TEXTS = (name, name, name, _word, pseudo_word, code, _mixed_code, _any_text, _any_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +117,17 @@ class Layout:
     labelled: str  # between the name of a field and its value; empty: the record has no names
     separators: tuple[str, ...]
     closing: str = ""  # behind a record
+    first: str = ""  # behind the first value, if it is not what stands between the others
+    last: str = ""  # before the last of three values, likewise
 
     def holds_spaces(self) -> bool:
         """Whether a value may have a space in it, and still it is clear where it ends."""
         return self.between_values in (", ", ",", " | ", "; ", "\t", "\n") and self.labelled != " "
 
 
-_LINES = ("\n", "\n", "\n- ", "\n* ")
-_SHORT = (*_LINES, "; ", "; ", ", ", ", and ")
+_LINES = ("\n", "\n", "\n", "\n- ", "\n* ", "\n\u2022 ", "\n#. ", "\n#) ")
+_APART = (*_LINES, "; ", "; ", "; ", " / ")
+_SHORT = (*_APART, ", ", ", ", ", and ")
 LAYOUTS = (
     Layout(" ", "", _SHORT),
     Layout(" ", "", _SHORT),
@@ -137,6 +150,20 @@ LAYOUTS = (
     Layout(" ", "=", _SHORT),
     Layout(" and ", " ", (*_LINES, "; ", ", ")),
     Layout("\n", ": ", ("\n\n",)),
+    Layout(", ", "", _APART, first=": "),
+    Layout(", ", "", _APART, first=": "),
+    Layout(", ", "", _APART, first=" - "),
+    Layout(", ", "", _APART, first=" = "),
+    Layout(", ", "", _APART, last=" and "),
+    Layout(" ", "", _APART),
+    Layout(" ", "", (*_APART, ", "), first=" - "),
+    Layout(" - ", "", _APART),
+    Layout(" (", "", _APART, ")"),
+    Layout("\t", "", ("\n",)),
+    Layout("; ", "=", _LINES),
+    Layout(", ", "=", _APART),
+    Layout(", ", ": ", _APART),
+    Layout(" -> ", "", _SHORT),
 )
 
 
@@ -146,10 +173,9 @@ def written(rng: Random, content: Table, layout: Layout) -> str:
     separator = layout.separators[int(rng.random() * len(layout.separators))]
     if separator == ", and ":
         return ", ".join(rows[:-1]) + (" and " if len(rows) > 1 else "") + rows[-1]
-    if separator == "\n" and rng.random() < 0.05:
-        return "\n".join(f"{number}. {row}" for number, row in enumerate(rows, 1))
-    mark = separator[1:] if separator in ("\n- ", "\n* ") else ""
-    return mark + separator.join(rows)
+    if "#" in separator:
+        return "\n".join(f"{number}{separator[2:]}{row}" for number, row in enumerate(rows, 1))
+    return separator.lstrip("\n") * separator.startswith("\n") + separator.join(rows)
 
 
 def _row(fields: tuple[str, ...], row: tuple[Value, ...], layout: Layout) -> str:
@@ -161,4 +187,7 @@ def _row(fields: tuple[str, ...], row: tuple[Value, ...], layout: Layout) -> str
         )
     if layout.between_values in (": ", " = ") and len(row) > 2:  # Ana: 31, Oslo
         return f"{row[0]}{layout.between_values}{' '.join(map(str, row[1:]))}"
-    return layout.between_values.join(map(str, row))
+    rest = list(map(str, row[1:]))
+    if layout.last and len(rest) > 1:  # Ana, 31 and Oslo
+        rest[-2:] = [rest[-2] + layout.last + rest[-1]]
+    return str(row[0]) + (layout.first or layout.between_values) + layout.between_values.join(rest)

@@ -3,6 +3,8 @@
 from random import Random
 
 from twinspark_demo.conversation import Conversation
+from twinspark_demo.documents.indirect import SHARE as INDIRECT_SHARE
+from twinspark_demo.documents.indirect import indirect
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import PLAIN_SHARE, order, plain, question
 from twinspark_demo.documents.turn import Setting, Turn
@@ -61,6 +63,11 @@ _PLAIN = Phrase(
         "please compute <x>{|.}",
     ),
 )
+_QUOTED = Phrase("what is <x>?", "<x>?", "what's <x>?", "how much is <x>?", "<x>", "<x> equals what?", "<x> is what?")
+_CLAUSE = Phrase(
+    *("what <x> is", "what <x> is", "how much <x> is", "what <x> equals", "what <x> makes", "what is <x>"),
+    *("the result of <x>", "the answer to <x>", "the value of <x>"),
+)
 _GOAL = Phrase(
     "what {do you get|is the result|comes out|is it} {if|when} you <x>?", "<x>: what {is the result|do you get}?"
 )
@@ -101,6 +108,9 @@ def _request(rng: Random, operation: str, a: int, b: int) -> str:
         if rng.random() < 0.2:
             return plain(rng, _ORDER[operation].write(rng, **slots) + ("." if rng.random() < 0.5 else ""))
         return plain(rng, _PLAIN.write(rng, x=_EXPRESSION[operation].write(rng, **slots)))
+    if rng.random() < INDIRECT_SHARE / (1 - PLAIN_SHARE):
+        x = _EXPRESSION[operation].write(rng, **slots)
+        return indirect(rng, _QUOTED.write(rng, x=x), _CLAUSE.write(rng, x=x))
     draw = rng.random()
     if draw < 0.16:
         task = _ORDER[operation].write(rng, **slots)

@@ -10,10 +10,13 @@ from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.open_text import text
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import PLAIN_SHARE, instruction, order, plain, upper_first
+from twinspark_demo.documents.remarks import with_remark
 from twinspark_demo.documents.turn import Setting, Turn
+from twinspark_demo.documents.words import NOUNS
 
 KIND = "copy"
 MOST_WORDS = 60
+_REPEATING_SHARE, _SAID_SHARE = 0.35, 0.25  # long texts of repeated words; wishes that are no order
 # A token of a code is about one character and the text stands in the document twice.
 _TOKENS_FOR_WORDING, _CHARACTERS_PER_TOKEN = 80, 1.2
 _QUOTES = (('"', '"'), ('"', '"'), ("'", "'"), ("`", "`"), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"))
@@ -82,6 +85,33 @@ _NOUNED = Phrase(
     "{repeat|copy|echo|say|write|return|type|print|give back} the {word|code|name|token|string|term|password|id} <q>"
     "{|| exactly| once| unchanged| for me| back to me}",
 )
+_SPOKEN = (
+    "{what i say|what i write|what i type|what i tell you|my words|every word i say|every word i write|my message"
+    "|the following|this|my text|my line|all of this|whatever i write|the words below|this text}"
+)
+_COPYING = (
+    "{repeat|copy|echo|say|write|type|type out|write out|say back|give back|return|reproduce|recite|retype|spell out}"
+)
+_BROKEN = Phrase(
+    "{my|our|the} <n> {is broken|does not work|is out of order|is gone|is full|is lost|stopped working|is empty"
+    "|lost its memory|is at home}, so {please |}{copy|repeat|type out|write out|retype|return|echo} "
+    "{this|this text|the following|this for me|these words|what i write}{| exactly| word for word}",
+)
+_SAID = Phrase(
+    f"i {{want|need|would like|ask}} you to {_COPYING} {_SPOKEN}{{| {_EXACTLY}}}",
+    "{please |}{be|play|act as|act like} {my|a|the} {parrot|mirror|echo|copying machine|typewriter|photocopier|scribe}"
+    "{| and {repeat|copy|echo|say} {what i say|this|the following|my words|every word}}",
+    f"you are {{a|my}} {{parrot|mirror|typist|scribe|copying machine}}: {_COPYING} {_SPOKEN}",
+    f"{{type out|write out|type in|type|key in|put down|jot down}} {_SPOKEN}{{| {_EXACTLY}}}",
+    f"{{i need|i want|i would like|i'd like|we need|give me}} {{a copy of|an exact copy of|a true copy of}} {_SPOKEN}",
+    f"{{let me|i want to|i would like to}} {{hear|see|read|have}} {_SPOKEN} {{again|once more|from you|back}}",
+    f"{{your answer|your reply|the answer|your output}} {{must be|should be|is|has to be}} {{exactly |}}{_SPOKEN}",
+    f"{{this is|here comes|we do|now}} {{a|an}} {{dictation|typing test|echo test|copying test}}, {_COPYING} {_SPOKEN}",
+    f"{{show that you can|show me that you can|see if you can|try to}} {_COPYING} {_SPOKEN}{{| {_EXACTLY}}}",
+    f"{{when i write something, you|whatever comes now, you|you|you just}} {_COPYING} {{it|it exactly|it back}}",
+    f"do {{nothing|nothing else}} but {_COPYING} {_SPOKEN}",
+    f"{{can|could|will}} you {_COPYING} {_SPOKEN}{{| {_EXACTLY}}}{{| for me}}{{|?}}",
+)
 _ABOVE = Phrase(
     "{repeat|copy|write|return|say|reproduce|echo|type} "
     "{that|it|the above|the text above|the words above|this text|these words|the lines above|the message above"
@@ -103,13 +133,16 @@ def make(rng: Random, budget: int) -> Conversation:
 def turn(rng: Random, budget: int, most_words: int = MOST_WORDS) -> Turn:
     """A request to copy at most `most_words` words."""
     draw = rng.random()
-    if draw < 0.25:
+    repeats = draw < _REPEATING_SHARE
+    if repeats:
+        count = 40 + int(rng.random() * (MOST_WORDS - 39))
+    elif draw < 0.55:
         count = 1 + int(rng.random() * 3)
-    elif draw < 0.5:
+    elif draw < 0.75:
         count = 4 + int(rng.random() * 16)
     else:
         count = 16 + int(rng.random() * (MOST_WORDS - 15))
-    payload = _shortened(text(rng, min(count, most_words)), budget)
+    payload = _shortened(text(rng, min(count, most_words), repeats), budget)
     if count == 1 and rng.random() < 0.3:
         quoted = payload if rng.random() < 0.6 else _quoted(rng, payload)
         return Turn(order(rng, _NOUNED.write(rng, q=quoted)), payload)
@@ -134,7 +167,16 @@ def _after_colon(rng: Random, payload: str) -> str:
     between = (": ", ": ", ": ", ":\n", ":\n", ":\n\n", ".\n", "\n", "\n\n", ":")[int(rng.random() * 10)]
     if rng.random() < 2 * PLAIN_SHARE:  # as often among all forms as other kinds have plain requests
         return plain(rng, _PLAIN.write(rng)) + between + payload
+    if rng.random() < _SAID_SHARE / (1 - 2 * PLAIN_SHARE):
+        return _said(rng) + between + payload
     return instruction(rng, _TASK.write(rng)) + between + payload
+
+
+def _said(rng: Random) -> str:
+    if rng.random() < 0.15:
+        return plain(rng, _BROKEN.write(rng, n=NOUNS[int(rng.random() * len(NOUNS))]))
+    wish = _SAID.write(rng)
+    return plain(rng, with_remark(rng, wish, may_change_case=True) if rng.random() < 0.15 else wish)
 
 
 def _bare(rng: Random, payload: str) -> str:
@@ -169,7 +211,8 @@ def _fenced(rng: Random, payload: str) -> str:
     ]
     block = opening + payload + closing
     if rng.random() < 0.6:
-        return instruction(rng, _TASK.write(rng)) + (":\n" if rng.random() < 0.8 else "\n\n") + block
+        task = _said(rng) if rng.random() < _SAID_SHARE else instruction(rng, _TASK.write(rng))
+        return task + (":\n" if rng.random() < 0.8 else "\n\n") + block
     return block + "\n" + order(rng, _ABOVE.write(rng))
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from random import Random
 
 from twinspark_demo.conversation import Conversation
+from twinspark_demo.documents.indirect import SHARE as INDIRECT_SHARE
+from twinspark_demo.documents.indirect import indirect
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import PLAIN_SHARE, order, plain, question
 from twinspark_demo.documents.turn import Setting, Turn
@@ -30,6 +32,8 @@ _CAPITAL_QUESTION = Phrase(
     "capital {|city |}of <k>{?|?||.|:}",
     "{what|which} {city|town} is <x>{?|?|}",
     "<k>: capital?",
+    "<x> is what{| city}{?|}",
+    "<k> has {what|which} capital{?|}",
     "what is {called|named|known as} <x>?",
     "{what city|which city} is the seat of government and {the |}capital of <k>?",
     "{what|which} capital {does|has} <k>{ have|}?",
@@ -49,6 +53,8 @@ _OPPOSITE_QUESTION = Phrase(
     "<x>{?|?||:|.| is| is?|, please}",
     '{opposite|antonym} of {<k>|<k>|"<k>"}{?|?||.|:}',
     "<k>: opposite?",
+    "<x> is what{?|}",
+    "<k> has {what|which} opposite{?|}",
     "what is the {opposite word|word opposite} to <k>?",
     '{what|which word} means the {opposite|contrary} of {<k>|"<k>"}?',
     "{if something is not <k>, what is it|not <k> but}?",
@@ -153,6 +159,9 @@ def _ask(rng: Random, first: Phrase, named: Phrase, asked: Phrase, **slots: str)
     if rng.random() < PLAIN_SHARE:
         return plain(rng, first.write(rng, **slots))
     x = named.write(rng, **slots)
+    if rng.random() < INDIRECT_SHARE / (1 - PLAIN_SHARE):
+        clause = x if x.startswith("how") or rng.random() < 0.4 else f"what {x} is"
+        return indirect(rng, first.write(rng, **slots), clause)
     if rng.random() < _ORDER_SHARE:
         return order(rng, _ORDER.write(rng, x=x))
     return question(rng, asked.write(rng, x=x, **slots))

@@ -7,11 +7,13 @@ from twinspark_demo.conversation import Conversation
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import PLAIN_SHARE, instruction, order, plain, upper_first
 from twinspark_demo.documents.records import LAYOUTS, Table, table, written
+from twinspark_demo.documents.remarks import with_remark
 from twinspark_demo.documents.turn import Setting, Turn
 
 KIND = "json"
 MOST_RECORDS = 12
-_WANT_SHARE, _SPACED_SHARE = 0.06, 0.12
+_MANY, _MANY_SHARE = 9, 0.4
+_WANT_SHARE, _REMARK_SHARE, _SPACED_SHARE = 0.2, 0.15, 0.12
 # Each value and name stands in the document twice; marks and quotes come on top.
 _TOKENS_FOR_WORDING, _TOKENS_PER_CHARACTER, _TOKENS_PER_VALUE = 90, 1.1, 8
 
@@ -49,6 +51,12 @@ _COLUMNS = Phrase(
     ". {Each|Every} {line|record|entry|row|item} {has|gives|is|contains|holds} <f>",
     ". {The columns are|The order is|The values are} <f>",
 )
+_LAST = Phrase(
+    "{fields|keys|columns|field names|the fields|the keys}: <f>",
+    "{the fields are|the keys are|use the keys|use the fields|name the fields|call the fields|the columns are} <f>",
+    "{each object has|each has|every object has|give each one} {the |}{fields|keys} <f>",
+    "{i need|i want|with} the {fields|keys} <f>",
+)
 _PLAIN = Phrase(
     "{turn|convert} {these|this|these records|the following|the following records} {into|to} a JSON array",
     "{turn|convert} {these|this|these records|these lines} {into|to} JSON",
@@ -65,7 +73,36 @@ _PLAIN_FIELDS = Phrase(
     ),
     *(". {Fields|Keys}: <f>", ". The {fields|keys} are <f>", ". Use the {keys|fields} <f>"),
 )
-_WANT = Phrase(f"{{i need|i want|i would like to have|now}} {{this|these|the following}} as {_ARRAY}")
+_READER = (
+    "{my|our|the|a|her|his} {program|script|app|website|web page|database|server|tool|test|boss|teacher|friend|team"
+    "|parser|colleague|game|robot|importer|editor|page}"
+)
+_SINGLE = "{table|table|list|list|data|information|file|register|sheet|inventory|survey|overview}"
+_SEVERAL = "{records|entries|rows|lines|items|notes|values|things|pairs}"
+_LIST = f"{{{{this|the following|my}} {_SINGLE}|{{these|the following|my}} {_SEVERAL}}}"
+_WANT = Phrase(
+    f"{{i need|i want|i would like to have|now}} {{this|these|the following}} as {_ARRAY}",
+    f"{_READER} {{needs|wants|reads|expects|accepts|understands|asks for|takes}} {{|only |nothing but }}{_ARRAY}",
+    f"{{i need|we need|i want|i'd like|we want}} {_ARRAY} {{of|from|for|out of}} {_LIST}",
+    f"{{how would|how could|how might}} {_LIST} look as {_ARRAY}",
+    f"{{could i|can i|may i|can we}} {{have|get|see}} {_LIST} as {_ARRAY}",
+    f"{_LIST} {{should be|must be|shall become|should become}} {_ARRAY}",
+    f"{{from|out of}} {_LIST} {{make|build|create}} {_ARRAY}",
+    f"{_ARRAY}{{|, please|, quickly}}",
+    f"{{i have to send|i must send|we store|i keep}} {_LIST} as {_ARRAY}",
+)
+_HAVE = Phrase(
+    f"{{i have|i've got|we have|i got|he sent me|she gave me}} {_LIST}",
+    f"{{here is|here's|this is|see|below is}} {{my|our|a|the}} {_SINGLE}",
+    f"{{my|our|the}} {_SINGLE} {{is|looks like this|reads|says}}",
+)
+_NEED = Phrase(
+    f"{{i need|i want|we need|i'd like}} {{it|this|that|them|all of it|the same}} as {_ARRAY}",
+    f"{{it|this|that|all this}} {{should be|must be|has to be|should become}} {_ARRAY}",
+    f"{{now |so |please |}}{{make|give me|write|show}} {_ARRAY}{{| from it| of it| of that}}",
+    f"{_READER} {{needs|wants|expects|reads}} {{it|this|that}} as {_ARRAY}",
+    f"how does {{it|that|this}} look as {_ARRAY}",
+)
 _THAT = "{this|these|that|the above|the data above|the records above|the list above}"
 _ABOVE = Phrase(
     f"{_VERBS_INTO} {_THAT} {{into|to}} {_ARRAY}",
@@ -86,14 +123,22 @@ def turn(rng: Random, budget: int, most: int = MOST_RECORDS) -> Turn:
     """A request for at most `most` records."""
     layout = LAYOUTS[int(rng.random() * len(LAYOUTS))]
     spaced = layout.holds_spaces() and rng.random() < _SPACED_SHARE
-    content = _fitting(table(rng, 1 + int(rng.random() * most), spaced), budget)
+    content = _fitting(table(rng, _count(rng, most), spaced), budget)
     listed = written(rng, content, layout)
-    named = ""
+    named = listing = ""
     if not layout.labelled or rng.random() < 0.4:
+        listing = _enumerated(rng, content.fields)
         wording = (_PLAIN_FIELDS, _FIELDS, _FIELDS, _FIELDS, _COLUMNS)[int(rng.random() * 5)]
-        named = wording.write(rng, f=_enumerated(rng, content.fields))
+        named = wording.write(rng, f=listing)
     records = [dict(zip(content.fields, row, strict=True)) for row in content.rows]
-    return Turn(_request(rng, listed, named), json.dumps(records))
+    return Turn(_request(rng, listed, named, listing), json.dumps(records))
+
+
+def _count(rng: Random, most: int) -> int:
+    """How many records: often so many that a long text has to be held together."""
+    if most >= _MANY and rng.random() < _MANY_SHARE:
+        return _MANY + int(rng.random() * (most - _MANY + 1))
+    return 1 + int(rng.random() * min(most, _MANY - 1))
 
 
 def _fitting(content: Table, budget: int) -> Table:
@@ -110,24 +155,53 @@ def _enumerated(rng: Random, fields: tuple[str, ...]) -> str:
         fields = tuple(f'"{field}"' for field in fields)
     elif draw < 0.2:
         fields = tuple(f"`{field}`" for field in fields)
-    if rng.random() < 0.7:
-        return f"{', '.join(fields[:-1])} and {fields[-1]}"
-    return ", ".join(fields)
-
-
-def _request(rng: Random, listed: str, named: str) -> str:
     draw = rng.random()
-    if draw < 0.72:
-        style = rng.random()
-        if style < PLAIN_SHARE:
-            task = plain(rng, _PLAIN.write(rng) + named)
-        elif style < PLAIN_SHARE + _WANT_SHARE:
-            task = upper_first(_WANT.write(rng) + named)
-        else:
-            task = instruction(rng, _TASK.write(rng) + named)
-        between = (":\n", ":\n", ":\n\n", ".\n", "\n", ": ", "\n\n")[int(rng.random() * 7)]
-        return task + (":\n" if between == ": " and "\n" in listed else between) + listed
+    if draw < 0.5:
+        return f"{', '.join(fields[:-1])} and {fields[-1]}"
+    return ("/" if draw < 0.65 else ", ").join(fields)
+
+
+def _request(rng: Random, listed: str, named: str, listing: str) -> str:
+    draw = rng.random()
+    if draw < 0.55:
+        return _task(rng, named) + _between(rng, listed) + listed
+    if draw < 0.65 and named:  # the fields come last
+        return (
+            f"{_task(rng, '')}{_between(rng, listed)}{listed}\n\n{upper_first(_LAST.write(rng, f=listing))}{_stop(rng)}"
+        )
+    if draw < 0.8:
+        behind = rng.random() < 0.6  # the fields stand behind the records or before them
+        had = _remarked(rng, _HAVE.write(rng) + ("" if behind else named))
+        need = upper_first(_NEED.write(rng)) + (named if behind else "")
+        return f"{had}:{_gap(rng, listed)}{listed}\n\n{need}{_stop(rng)}"
     task = order(rng, _ABOVE.write(rng) + named)
-    if draw < 0.86:
+    if draw < 0.91:
         return listed + ("\n\n" if rng.random() < 0.6 else "\n") + task
     return upper_first(_DATA.write(rng)) + (":\n" if rng.random() < 0.8 else ":\n\n") + listed + "\n\n" + task
+
+
+def _task(rng: Random, named: str) -> str:
+    style = rng.random()
+    if style < PLAIN_SHARE:
+        return plain(rng, _PLAIN.write(rng) + named)
+    if style < PLAIN_SHARE + _WANT_SHARE:
+        return _remarked(rng, _WANT.write(rng) + named)
+    return instruction(rng, _TASK.write(rng) + named)
+
+
+def _remarked(rng: Random, text: str) -> str:
+    """`text`, sometimes behind a remark."""
+    return plain(rng, with_remark(rng, text, may_change_case=True) if rng.random() < _REMARK_SHARE else text)
+
+
+def _between(rng: Random, listed: str) -> str:
+    between = (":\n", ":\n", ":\n\n", ".\n", "\n", ": ", "\n\n")[int(rng.random() * 7)]
+    return ":\n" if between == ": " and "\n" in listed else between
+
+
+def _gap(rng: Random, listed: str) -> str:
+    return "\n" if "\n" in listed or rng.random() < 0.6 else " "
+
+
+def _stop(rng: Random) -> str:
+    return ("", ".", ".")[int(rng.random() * 3)]
