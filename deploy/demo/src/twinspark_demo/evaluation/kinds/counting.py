@@ -18,7 +18,7 @@ WORDINGS = wordings(
     [
         "Show me that you can count: begin with {a} and go {direction} to {b}.",
         "The children want to hear you count {direction} from {a} until you reach {b}.",
-        "Say every whole number from {a} {direction} to {b}.",
+        "Recite the numbers {direction} from {a} to {b}, please.",
     ],
 )
 MOST_NUMBERS = 20

@@ -36,7 +36,7 @@ STATEMENTS = wordings(
     ],
     [
         "Since last year the code of old {name} is {code}.",
-        "If you meet {name}, the code is {code}.",
+        "Beside the door of {name} stands the code {code}.",
         "{name} never forgets the code {code}.",
     ],
 )
