@@ -16,7 +16,6 @@ from twinspark_demo.knowledge import FUNCTIONS
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(not DEMO_FOLDER.is_dir(), reason="deploy/demo/checkpoint: the demo model is not there"),
 ]
 
 DENSE_TOKENS = 515

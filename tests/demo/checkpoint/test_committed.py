@@ -18,8 +18,6 @@ from twinspark_tools.tiny_checkpoint.shapes import SHAPES
 FOLDER = Path(__file__).parents[3] / DEMO_FOLDER
 MOST_BYTES = 25_000_000
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{DEMO_FOLDER}: the demo model is not there")
-
 
 def test_settings_and_template_are_those_of_the_shape(tmp_path: Path) -> None:
     write_settings(tmp_path, SHAPES["demo"])

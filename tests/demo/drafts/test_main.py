@@ -130,7 +130,6 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DEMO_FOLDER.exists(), reason="deploy/demo/checkpoint, the published model, is not there yet")
 def test_the_published_model_drafts_well() -> None:
     for kind in measure(DEMO_FOLDER, JUDGED_KINDS, count=6, seed=11):
         share = kind.share(1)

@@ -82,25 +82,17 @@ def test_random_pools_are_as_many_of_the_same_candidates() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
-    """The demo model."""
-    if not DEMO_FOLDER.is_dir():
-        pytest.skip(f"{DEMO_FOLDER.name}: the demo model is not there")
-    return DEMO_FOLDER
-
-
-@pytest.fixture(scope="module")
-def prompts(folder: Path) -> list[Prompt]:
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+def prompts() -> list[Prompt]:
+    tokenizer = Tokenizer.from_file(str(DEMO_FOLDER / "tokenizer.json"))
     per_sentence = len(tokenizer.encode(sample_text(), add_special_tokens=False).ids) / SAMPLE_SENTENCES
     return draw_prompts("needle_8000", NUM_PROMPTS, SEED, per_sentence)
 
 
 @pytest.fixture(scope="module")
-def answerer(folder: Path) -> Answerer:
+def answerer() -> Answerer:
     """Answers a prompt greedily with the engine's runner, in this process."""
-    runner, template = build_runner(folder), load_template(folder)
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    runner, template = build_runner(DEMO_FOLDER), load_template(DEMO_FOLDER)
+    tokenizer = Tokenizer.from_file(str(DEMO_FOLDER / "tokenizer.json"))
 
     def answer(prompt: Prompt) -> Answer:
         ids = tokenizer.encode(render(template, prompt.messages), add_special_tokens=False).ids

@@ -231,7 +231,6 @@ def test_without_a_model_the_demo_folder_below_the_root_is_served(tmp_path: Path
         assert Path(instance.run["model"]) == tiny_folder.resolve()
 
 
-@pytest.mark.skipif(not (ROOT / DEMO_FOLDER).is_dir(), reason=f"{DEMO_FOLDER}: the demo model is not there")
 def test_make_run_without_a_model_serves_the_demo_model_of_the_repository(terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
     with MadeRun(ROOT, pick_free_ports(1)[0], None, terminal=TerminalEnd(theirs)) as instance:
