@@ -21,7 +21,5 @@ class RowBatch:
 
     tokens: NDArray[np.int16]  # [B, T]
     classes: NDArray[np.uint8]  # [B, T] TokenClass of each token as a target
-    documents: NDArray[
-        np.int16
-    ]  # [B, T] index of the document within the row; padding belongs to the document before it
+    documents: NDArray[np.int16]  # [B, T] index of the document within the row; padding has that of the one before it
     positions: NDArray[np.int16]  # [B, T] position within the document; 0 at a document's start

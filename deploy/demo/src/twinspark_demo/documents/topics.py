@@ -26,6 +26,7 @@ Maker = Callable[[Random], str]
 
 
 def noun(rng: Random) -> str:
+    """An English noun."""
     return NOUNS[int(rng.random() * len(NOUNS))]
 
 

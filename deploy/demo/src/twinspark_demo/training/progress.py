@@ -1,4 +1,4 @@
-"""What training prints: one line each some steps, and the table of abilities at the end of a stage."""
+"""What training prints: one line each some steps, and the table of abilities at the end."""
 
 import time
 from collections.abc import Iterable, Sequence

@@ -26,7 +26,7 @@ _FEEDS = 16  # streams of documents that a seed has room for
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is done; nothing here changes what is learned."""
+    """Files and processes of a run, and how often it reports and saves."""
 
     out: Path  # folder of the shards
     tokenizer: Path

@@ -193,10 +193,10 @@ _UNKNOWN = Phrase(
     "how many <n>s does a <m> have?",
 )
 _OTHER_COUNTRIES = (
-    "Brazil", "Mexico", "Turkey", "Iran", "Iraq", "Vietnam", "Thailan"
-    "d", "Nigeria", "Ghana", "Morocco", "Belgium", "Romania",
-    "Bulgaria", "Croatia", "Iceland", "Colombia", "Argentina", "Bolivia", "Ukraine", "Israel", "Nepal", "Mongolia",
-    "Jamaica", "Ethiopia", "Uganda", "Australia", "New Zealand", "South Korea", "Pakistan", "Indonesia", "Switzerland",
+    "Brazil", "Mexico", "Turkey", "Iran", "Iraq", "Vietnam", "Thailand", "Nigeria", "Ghana", "Morocco", "Belgium",
+    "Romania", "Bulgaria", "Croatia", "Iceland", "Colombia", "Argentina", "Bolivia", "Ukraine", "Israel", "Nepal",
+    "Mongolia", "Jamaica", "Ethiopia", "Uganda", "Australia", "New Zealand", "South Korea", "Pakistan", "Indonesia",
+    "Switzerland",
 )  # fmt: skip
 _KNOWN = frozenset(
     (*CAPITALS, *OPPOSITES, *OPPOSITES.values(), *(thing.split()[-1] for thing in COLOURS), "legs", "wheels", "sky")

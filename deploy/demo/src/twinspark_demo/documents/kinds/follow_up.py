@@ -1,5 +1,4 @@
-"""Follow-ups: something is told, other short requests come between, what was told is asked for; and other"
-" long talks."""
+"""Follow-ups: something is told, other short requests come between, what was told is asked for; and long talks."""
 
 from random import Random
 

@@ -19,6 +19,7 @@ class Launch:
         return (-(-rows // self.block),)
 
     def width_of_chunk(self, width: int) -> int:
+        """Channels at a time, of `width`."""
         return min(self.chunk, width)
 
 

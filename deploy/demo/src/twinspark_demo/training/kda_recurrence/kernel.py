@@ -71,7 +71,7 @@ def invert(lower: tl.tensor) -> tl.tensor:
 
 
 @jit
-def prepare_kernel(  # noqa: PLR0913
+def prepare_kernel(  # noqa: PLR0913 -- a kernel takes pointers one by one
     q: tl.tensor,
     k: tl.tensor,
     v: tl.tensor,
@@ -123,7 +123,7 @@ def prepare_kernel(  # noqa: PLR0913
 
 
 @jit
-def scan_kernel(  # noqa: PLR0913
+def scan_kernel(  # noqa: PLR0913 -- a kernel takes pointers one by one
     work: tl.tensor,
     states: tl.tensor,
     written: tl.tensor,

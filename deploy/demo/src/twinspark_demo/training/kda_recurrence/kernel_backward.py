@@ -13,7 +13,7 @@ from twinspark_demo.training.kda_recurrence.kernel import C, jit, load_decays, l
 
 
 @jit
-def scan_back_kernel(  # noqa: PLR0913
+def scan_back_kernel(  # noqa: PLR0913 -- a kernel takes pointers one by one
     work: tl.tensor,
     d_o: tl.tensor,
     d_states: tl.tensor,
@@ -53,7 +53,7 @@ def scan_back_kernel(  # noqa: PLR0913
 
 
 @jit
-def sum_columns(  # noqa: PLR0913
+def sum_columns(  # noqa: PLR0913 -- a kernel takes pointers one by one
     v: tl.tensor,
     states: tl.tensor,
     written: tl.tensor,
@@ -106,7 +106,7 @@ def sum_columns(  # noqa: PLR0913
 
 
 @jit
-def gradient_kernel(  # noqa: PLR0913
+def gradient_kernel(  # noqa: PLR0913 -- a kernel takes pointers one by one
     q: tl.tensor,
     k: tl.tensor,
     v: tl.tensor,
