@@ -1,13 +1,23 @@
 """The mixture: every kind is there, with the share that its stage asks for."""
 
+import hashlib
 from collections import Counter
 from itertools import islice
 
 import pytest
 
-from twinspark_demo.documents.mixture import KINDS, LONG, MIXTURES, SHORT, conversations, documents_hash
+from twinspark_demo.documents.mixture import KINDS, LONG, MIXTURES, SHORT, conversations
 from twinspark_demo.rows.encode import Encoder
+from twinspark_demo.rows.render import rendered_text
 from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
+
+
+def documents_hash(count: int = 1000, seed: int = 0) -> str:
+    """SHA-256 (hex) of the rendered text of the first documents of the short mixture, each ended by a line feed."""
+    digest = hashlib.sha256()
+    for conversation in islice(conversations(seed, SHORT, 1000), count):
+        digest.update((rendered_text(conversation) + "\n").encode())
+    return digest.hexdigest()
 
 
 def test_shares_sum_to_one() -> None:

@@ -1,8 +1,6 @@
 """Mixture: the kinds of document, and how much of each a stage of training sees."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from random import Random
 
 from twinspark_demo.conversation import Conversation
@@ -21,7 +19,6 @@ from twinspark_demo.documents.kinds import (
     tool_result,
     tool_two,
 )
-from twinspark_demo.rows.render import rendered_text
 
 Maker = Callable[[Random, int], Conversation]
 
@@ -88,14 +85,6 @@ def conversations(seed: int, mixture: Mapping[str, float], budget: int) -> Itera
         counts[kind] += 1
         sizes[kind] += (_size(conversation) - sizes[kind]) / counts[kind]
         yield conversation
-
-
-def documents_hash(count: int = 1000, seed: int = 0) -> str:
-    """SHA-256 (hex) of the rendered text of the first documents of the short mixture, each ended by a line feed."""
-    digest = hashlib.sha256()
-    for conversation in islice(conversations(seed, SHORT, 1000), count):
-        digest.update((rendered_text(conversation) + "\n").encode())
-    return digest.hexdigest()
 
 
 def _size(conversation: Conversation) -> float:
