@@ -5,37 +5,7 @@ from collections.abc import Callable
 from importlib import resources
 
 ENGLISH = tuple(resources.files("twinspark_demo.evaluation").joinpath("words.txt").read_text(encoding="utf-8").split())
-_ONSETS = (
-    "b",
-    "c",
-    "d",
-    "f",
-    "g",
-    "h",
-    "j",
-    "k",
-    "l",
-    "m",
-    "n",
-    "p",
-    "r",
-    "s",
-    "t",
-    "v",
-    "w",
-    "z",
-    "br",
-    "cl",
-    "dr",
-    "fl",
-    "gr",
-    "pl",
-    "sk",
-    "st",
-    "tr",
-    "th",
-    "sh",
-)
+_ONSETS = (*"bcdfghjklmnprstvwz", "br", "cl", "dr", "fl", "gr", "pl", "sk", "st", "tr", "th", "sh")
 _NUCLEI = ("a", "e", "i", "o", "u", "ai", "ea", "oo", "ou")
 _CODAS = ["", "", "", "l", "m", "n", "r", "s", "t", "x", "nd", "rk"]
 _DIGITS = "0123456789"

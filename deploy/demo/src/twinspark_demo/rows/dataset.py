@@ -63,6 +63,11 @@ def worker_seed(stream: Stream, worker: int) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) >> 1
 
 
+def document_budget(row_tokens: int) -> int:
+    """Tokens that a document may have in rows of that length."""
+    return min(row_tokens - _ROOM, _LONGEST_BUDGET)
+
+
 def _batches(stream: Stream, worker: int) -> Iterator[RowTensors]:
     rows = pack_rows(_documents(stream, worker), stream.row_tokens)
     while True:
@@ -72,13 +77,13 @@ def _batches(stream: Stream, worker: int) -> Iterator[RowTensors]:
 def _documents(stream: Stream, worker: int) -> Iterator[Document]:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every core has its worker already
     encoder = Encoder.load(stream.tokenizer_path)
-    budget = min(stream.row_tokens - _ROOM, _LONGEST_BUDGET)
-    drawn = conversations(worker_seed(stream, worker), stream.mixture, budget)
+    drawn = conversations(worker_seed(stream, worker), stream.mixture, document_budget(stream.row_tokens))
     while True:
         yield from encoder.encode(list(islice(drawn, _ENCODED_AT_ONCE)))
 
 
 def to_tensors(batch: RowBatch) -> RowTensors:
+    """The same memory as tensors."""
     return RowTensors(
         *(torch.from_numpy(array) for array in (batch.tokens, batch.classes, batch.documents, batch.positions))
     )

@@ -13,7 +13,7 @@ import torch
 
 from twinspark_demo.documents.mixture import KINDS, conversations
 from twinspark_demo.row_batch import RowBatch, TokenClass
-from twinspark_demo.rows.dataset import PADDING_ID, to_tensors
+from twinspark_demo.rows.dataset import PADDING_ID, document_budget, to_tensors
 from twinspark_demo.rows.encode import Document, Encoder
 from twinspark_demo.rows.packing import pack_rows, to_batch
 from twinspark_demo.training.batches import BatchFiller, empty_batch
@@ -65,7 +65,7 @@ def check_abilities(model: DemoModel, tokenizer: Path, rows: CheckRows, *, spars
 
 def documents(encoder: Encoder, kind: str, row_tokens: int) -> Iterator[Document]:
     """An endless stream of fresh documents of one kind."""
-    drawn = conversations(SEED, {kind: 1.0}, min(row_tokens - 16, 9000))
+    drawn = conversations(SEED, {kind: 1.0}, document_budget(row_tokens))
     while True:
         yield from encoder.encode(list(islice(drawn, 32)))
 

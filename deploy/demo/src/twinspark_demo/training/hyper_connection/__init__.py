@@ -8,7 +8,7 @@ import torch
 from twinspark_demo.training.hyper_connection import reference
 from twinspark_demo.training.hyper_connection.reference import COEFFICIENTS, STREAMS
 
-__all__ = ["COEFFICIENTS", "STREAMS", "hc_post", "hc_pre"]
+__all__ = ["STREAMS", "hc_post", "hc_pre"]
 
 
 def hc_pre(

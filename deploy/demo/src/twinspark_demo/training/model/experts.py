@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from twinspark_demo.training.model.parameters import experts_name, moe_layers
+from twinspark_demo.training.model.parameters import experts_name
 from twinspark_engine.model.config import ModelConfig
-from twinspark_engine.model.weights.names import expert_prefix
+from twinspark_engine.model.weights.names import expert_prefix, moe_layers
 
 
 def expert_matrices(config: ModelConfig, tensors: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from twinspark_demo.training.hyper_connection import hc_post, hc_pre
+from twinspark_demo.training.hyper_connection import STREAMS, hc_post, hc_pre
 from twinspark_demo.training.model.batch import ForwardOptions, Losses, Predictions, TrainingBatch
 from twinspark_demo.training.model.chains import Chains
 from twinspark_demo.training.model.dsa import DsaBlock
@@ -24,14 +24,12 @@ from twinspark_demo.training.model.parameters import (
     Weights,
     experts_name,
     initial,
-    moe_layers,
     plant,
     trained_shapes,
 )
 from twinspark_engine.model.config import AttentionKind, MlpKind, ModelConfig
-from twinspark_engine.model.weights.names import EMBED, HEAD, NORM, layer_prefix
+from twinspark_engine.model.weights.names import EMBED, HEAD, NORM, layer_prefix, moe_layers
 
-NUM_STREAMS = 4
 BALANCE_STEP = 1e-3
 
 
@@ -121,7 +119,7 @@ class DemoModel(nn.Module):
         config, layout = self.config, RowLayout.of(batch)
         embedded = F.embedding(batch.tokens, weights.master(EMBED)).to(weights.dtype)
         run = _Forward(embedded, embedded, [])
-        streams = embedded.flatten(0, 1)[:, None].expand(-1, NUM_STREAMS, -1).contiguous()
+        streams = embedded.flatten(0, 1)[:, None].expand(-1, STREAMS, -1).contiguous()
         for layer in range(config.num_hidden_layers):
             streams = self._layer(streams, layer, weights, layout, options, run)
         mean = self._chains.stream_mean(streams).view_as(embedded)

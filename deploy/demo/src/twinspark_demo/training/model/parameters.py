@@ -10,8 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from twinspark_engine.model.config import ModelConfig
-from twinspark_engine.model.weights.names import expert_shape, global_shapes, layer_prefix, layer_shapes, mtp_shapes
-from twinspark_engine.model.weights.names import moe_layers as moe_layers
+from twinspark_engine.model.weights.names import (
+    expert_shape,
+    global_shapes,
+    layer_prefix,
+    layer_shapes,
+    moe_layers,
+    mtp_shapes,
+)
 
 STANDARD_DEVIATION = 0.02
 CONV_BOUND = 0.5  # uniform in +-1/sqrt(4 taps)
