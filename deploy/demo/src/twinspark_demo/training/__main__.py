@@ -8,6 +8,7 @@ from typing import Annotated
 import torch
 import typer
 
+from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
 from twinspark_demo.training.check import CheckRows
 from twinspark_demo.training.cluster import join_cluster
 from twinspark_demo.training.model import DemoModel
@@ -18,7 +19,6 @@ from twinspark_demo.training.state import NOWHERE, RunState, load_state
 from twinspark_engine.model.config import ModelConfig
 from twinspark_tools.tiny_checkpoint.shapes import SHAPES, config_json
 
-TOKENIZER = Path("deploy/demo/tokenizer/tokenizer.json")
 SPARE_CORES = 1  # of each process that trains
 
 
@@ -28,16 +28,20 @@ def main(
     begin_with: Annotated[
         Path | None, typer.Option(help="Folder of shards whose weights the plan begins with.")
     ] = None,
-    tokenizer: Annotated[Path, typer.Option(help="tokenizer.json.")] = TOKENIZER,
+    tokenizer: Annotated[Path, typer.Option(help="tokenizer.json.")] = COMMITTED_TOKENIZER,
     steps: Annotated[list[str], typer.Option(help="STAGE=N: another number of steps; 0 leaves a stage out.")] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Another seed, other weights and documents.")] = 0,
     report_every: Annotated[int, typer.Option(help="Steps between two lines.")] = 50,
     save_every: Annotated[int, typer.Option(help="Steps between two sets of shards.")] = 1000,
 ) -> None:
     """Train the demo model: dense short rows, long rows with the indexers, then quantized experts and recovery."""
+    stages = [stage for stage in planned(steps) if stage.steps]
+    if not stages:
+        raise typer.BadParameter("--steps leaves no stage")
+    if resume is not None and begin_with is not None:
+        raise typer.BadParameter("--resume goes on with a run, --begin-with starts one: only one of them is possible")
     cluster = join_cluster()
     torch.set_float32_matmul_precision("high")
-    stages = [stage for stage in planned(steps) if stage.steps]
     model = DemoModel(
         ModelConfig.from_json(config_json(SHAPES["demo"])), seed=seed, compiled=cluster.device.type == "cuda"
     )
