@@ -23,9 +23,8 @@ def test_every_token_but_the_first_has_a_first_draft() -> None:
 
 
 def test_a_draft_counts_only_behind_the_accepted_drafts_of_its_chain() -> None:
-    # First drafts of c and f are wrong, second drafts of e is.
+    # The first drafts of c and f are wrong, and the second draft of e.
     assert counts(drafted("abcdef", "abcdef", ".bXdeX", "..cdXf", "...def")) == [(3, 5), (2, 4), (1, 3)]
-    # c: b c; d: X; e: d X; f: e f. Third: b c d, X, d X.
 
 
 def test_a_chain_is_judged_step_by_step_at_its_own_places() -> None:

@@ -27,7 +27,7 @@ SLOW = pytest.mark.slow
     ],
 )
 def test_scale_is_near_that_of_the_format_s_quantizer(bits: int, codebook: Codebook, expected: float) -> None:
-    assert abs(find_scale(tiles(16), bits, codebook) - expected) < 0.07
+    assert abs(find_scale(tiles(16), bits, codebook) - expected) < 0.07  # 16 tiles are a small sample
 
 
 @SLOW

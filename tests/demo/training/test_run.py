@@ -83,7 +83,7 @@ def test_quantized_experts_stay_as_they_were_decoded_also_after_a_resume(
     run.run(build_stage("recovery", 3, quantized=True))
     decoded = {prefix: matrix.clone() for prefix, matrix in small_model.expert_matrices()}
     errors = [float((decoded[name] - plain[name]).norm() / plain[name].norm()) for name in plain]
-    assert 0.03 < max(errors) < 0.12
+    assert 0.03 < max(errors) < 0.12  # 4 bits leave about 0.08 of a Gaussian matrix
 
     other = DemoModel(small_model.config, seed=2)
     state = load_state(tmp_path, other)

@@ -46,6 +46,7 @@ def test_values_gradients_and_load_are_those_of_a_loop_over_tokens() -> None:
     tensors: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
     y, load = mixture(x, Weights(tensors, torch.float32, PREFIX), CONFIG, Chains(), noise=0.0)
     expected, counts = _by_token(model, x)
+    # Both in fp32, with sums in another order.
     assert torch.allclose(y, expected, rtol=1e-4, atol=1e-4)
     assert load.tolist() == counts
     assert len(set(counts)) > 2

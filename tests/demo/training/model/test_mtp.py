@@ -84,6 +84,7 @@ def test_each_draft_is_what_a_server_drafts_with_its_cache(topk: int) -> None:
             chain += [] if depth == 1 else seen[-1:]
             expected = page.head @ source
             error = (result.mtp_logits[depth - 1][0, 16 + row] - expected).abs().max()
+            # fp32 through all layers against float64.
             assert error < 1e-4 * expected.abs().max(), f"depth {depth} of position {position}"
             checked += 1
     assert checked == 3 * last - 3
