@@ -13,7 +13,7 @@ from twinspark_demo.row_batch import TokenClass
 from twinspark_demo.rows.dataset import PADDING_ID, RowDataset, RowTensors, Stream, worker_seed
 from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
 
-STREAM = Stream(SHORT, row_tokens=1024, rows=6, tokenizer_path=COMMITTED_TOKENIZER, seed=5)
+STREAM = Stream(SHORT, row_tokens=1024, rows=6, tokenizer_path=COMMITTED_TOKENIZER, name="a 0", seed=5)
 TOKENIZER = Tokenizer.from_file(str(COMMITTED_TOKENIZER))
 
 
@@ -60,12 +60,18 @@ def test_the_same_stream_gives_the_same_rows() -> None:
         assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def test_another_seed_rank_worker_or_first_step_gives_other_documents() -> None:
-    streams = [STREAM, replace(STREAM, seed=6), replace(STREAM, rank=1), replace(STREAM, first_step=1)]
+def test_another_name_seed_rank_worker_or_first_step_gives_other_documents() -> None:
+    streams = [
+        STREAM,
+        replace(STREAM, name="b 0"),
+        replace(STREAM, seed=6),
+        replace(STREAM, rank=1),
+        replace(STREAM, first_step=1),
+    ]
     seeds = {worker_seed(stream, worker) for stream in streams for worker in range(14)}
-    assert len(seeds) == 4 * 14
+    assert len(seeds) == len(streams) * 14
     rows = {tuple(row.tolist()) for stream in streams for row in take(stream, 1)[0].tokens}
-    assert len(rows) == 4 * 6
+    assert len(rows) == len(streams) * 6
 
 
 def test_workers_of_a_loader_have_documents_of_their_own() -> None:

@@ -67,7 +67,7 @@ def test_a_run_prints_losses_that_fall_and_resumes_where_it_stopped(
 def test_shards_are_written_on_the_way(small_model: DemoModel, alone: Cluster, tmp_path: Path) -> None:
     run = TrainingRun(small_model, RunState(), alone, build_options(tmp_path, save_every=2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunState, "save", lambda state, folder, model: seen.append(state.place.step))
+        patch.setattr(RunState, "save", lambda state, folder, model, beside: seen.append(state.place.step))
         seen: list[int] = []
         run.run(build_stage("first", 5))
     assert seen == [2, 4, 5]

@@ -23,7 +23,7 @@ def main(
     """Write the folder that is served: published names and files, quantized experts."""
     try:
         origin = write_served_folder(shards, folder)
-    except (CheckpointError, OSError, ValueError) as error:
+    except (CheckpointError, OSError, KeyError, ValueError) as error:
         sys.exit(f"{shards}: {error}")
     files = sorted(folder.iterdir())
     for file in files:
@@ -35,7 +35,7 @@ def write_served_folder(shards: Path, folder: Path) -> str:
     """Writes the folder and says how far the run of these shards was.
 
     Raises ValueError where routed experts are not quantized, CheckpointError where the engine would refuse the folder,
-    OSError or ValueError where the shards are not whole.
+    OSError, KeyError or ValueError where the shards are not whole.
     """
     tensors, place = load_shards(shards)
     experts = collect(tensors)

@@ -25,21 +25,28 @@ class Place:
     seed: int
 
 
-def save_shards(folder: Path, tensors: Mapping[str, Tensor], place: Place) -> None:
-    """Writes shards of at most 15 MB, their index and the place; fp32 tensors are rounded as a checkpoint has them.
+def save_shards(
+    folder: Path, tensors: Mapping[str, Tensor], place: Place, beside: Mapping[str, Path] | None = None
+) -> None:
+    """Writes shards of at most 15 MB, their index, the place, and copies of the files `beside` by name.
 
-    An earlier state in the folder is replaced once the new one is written whole.
+    fp32 tensors are rounded as a checkpoint has them. All is written below `.new` and then moved file by file over an
+    earlier state, whose other shards go last: at no moment is a shard missing that the index names.
     """
     fresh = folder / ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     write_shards(fresh, deal_out(as_stored(tensors)))
     write_json(fresh / PLACE_NAME, asdict(place))
-    for old in folder.glob("model-*.safetensors"):
-        old.unlink()
-    for file in fresh.iterdir():
+    for name, file in (beside or {}).items():
+        shutil.copyfile(file, fresh / name)
+    written = sorted(fresh.iterdir(), key=lambda file: file.suffix != ".safetensors")  # the index after its shards
+    for file in written:
         file.replace(folder / file.name)
     fresh.rmdir()
+    for shard in folder.glob("model-*.safetensors"):
+        if shard.name not in {file.name for file in written}:
+            shard.unlink()
 
 
 def load_shards(folder: Path) -> tuple[dict[str, Tensor], Place]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from twinspark_demo.checkpoint.load import load_folder
 from twinspark_demo.drafts.drafted import Drafted
+from twinspark_demo.drafts.load import load_folder
 from twinspark_demo.drafts.reading import read_replies
 from twinspark_demo.drafts.replies import right_replies
 from twinspark_demo.evaluation.drawing import draw_prompts

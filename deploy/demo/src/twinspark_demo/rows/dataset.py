@@ -41,6 +41,7 @@ class Stream:
     row_tokens: int
     rows: int  # of a batch
     tokenizer_path: Path
+    name: str  # of the stage and feed that it is for
     seed: int = 0
     rank: int = 0
     first_step: int = 0  # of this run: a run that resumes sees fresh documents
@@ -59,7 +60,7 @@ class RowDataset(IterableDataset[RowTensors]):
 
 def worker_seed(stream: Stream, worker: int) -> int:
     """The seed of one worker's documents, 0 .. 2**63 - 1."""
-    key = f"{stream.seed} {stream.rank} {stream.first_step} {worker}"
+    key = f"{stream.seed} {stream.name} {stream.rank} {stream.first_step} {worker}"
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) >> 1
 
 

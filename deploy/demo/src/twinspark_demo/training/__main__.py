@@ -1,6 +1,7 @@
 """`torchrun --nproc-per-node GPUS -m twinspark_demo.training --out FOLDER`, or without torchrun on one GPU."""
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -40,14 +41,21 @@ def main(
         raise typer.BadParameter("--steps leaves no stage")
     if resume is not None and begin_with is not None:
         raise typer.BadParameter("--resume goes on with a run, --begin-with starts one: only one of them is possible")
+    if resume is not None and seed:
+        raise typer.BadParameter("--resume goes on with the run's own seed")
     cluster = join_cluster()
     torch.set_float32_matmul_precision("high")
     model = DemoModel(
         ModelConfig.from_json(config_json(SHAPES["demo"])), seed=seed, compiled=cluster.device.type == "cuda"
     )
-    state = RunState(replace(NOWHERE, seed=seed)) if resume is None else load_state(resume, model)
-    if begin_with is not None:
-        start_from(begin_with, model, tokenizer)
+    state = RunState(replace(NOWHERE, seed=seed))
+    try:
+        if resume is not None:
+            state = load_state(resume, model)
+        if begin_with is not None:
+            start_from(begin_with, model, tokenizer)
+    except (OSError, KeyError, ValueError) as error:
+        sys.exit(f"{resume or begin_with}: {error}")
     model.to(cluster.device)
     workers = max((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES, 0)
     options = RunOptions(out, tokenizer, workers, report_every, save_every)

@@ -1,6 +1,5 @@
 """A run of training: the stages of the plan in turn, from their start or from where a stopped run was."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +19,6 @@ from twinspark_demo.training.stages import Feed, Stage
 from twinspark_demo.training.start import TOKENIZER_NAME
 from twinspark_demo.training.state import RunState
 from twinspark_demo.training.step import LossWeights, TrainingStep
-
-_FEEDS = 16  # streams of documents that a seed has room for
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,8 @@ class TrainingRun:
             row_tokens=feed.row_tokens,
             rows=feed.rows,
             tokenizer_path=self._options.tokenizer,
-            seed=self._state.place.seed * _FEEDS + index,
+            name=f"{stage.name} {index}",
+            seed=self._state.place.seed,
             rank=self._cluster.rank,
             first_step=first_step,
         )
@@ -108,8 +106,7 @@ class TrainingRun:
     def _save(self, stage: str, step: int) -> None:
         self._state = replace(self._state, place=replace(self._state.place, stage=stage, step=step))
         if self._cluster.is_first:
-            self._state.save(self._options.out, self._model)
-            shutil.copyfile(self._options.tokenizer, self._options.out / TOKENIZER_NAME)
+            self._state.save(self._options.out, self._model, {TOKENIZER_NAME: self._options.tokenizer})
 
 
 class _RunningFeed:

@@ -23,9 +23,10 @@ def start_from(folder: Path, model: DemoModel, tokenizer: Path) -> None:
     the folder's own tokenizer lacks keeps the model's fresh rows. Raises what load_shards and load_plain raise.
     """
     tensors, _ = load_shards(folder)
-    moved = _moved_rows(_ids(folder / TOKENIZER_NAME), _ids(tokenizer))
+    old, new = _ids(folder / TOKENIZER_NAME), _ids(tokenizer)
+    moved = torch.tensor([(old[token], row) for token, row in new.items() if token in old]).view(-1, 2).t()
     for name in (EMBED, HEAD):
-        tensors[name] = _with_rows(tensors[name], model.plain_tensors()[name], moved)
+        tensors[name] = _with_rows(tensors[name], model.plain_tensors()[name], moved, max(new.values()) + 1)
     load_plain(model, tensors)
     quantized = collect(tensors)
     model.set_expert_matrices(
@@ -43,16 +44,9 @@ def _ids(tokenizer: Path) -> Mapping[str, int]:
     return vocabulary | {token["content"]: token["id"] for token in content["added_tokens"]}
 
 
-def _moved_rows(old: Mapping[str, int], new: Mapping[str, int]) -> Tensor:
-    """int64 [2, tokens]: where rows were, and where they go."""
-    return torch.tensor([(old[token], new_id) for token, new_id in new.items() if token in old]).t()
-
-
-def _with_rows(stored: Tensor, fresh: Tensor, moved: Tensor) -> Tensor:
-    """fresh [V, D] with stored's rows where they go; rows that are no token stay where they were."""
+def _with_rows(stored: Tensor, fresh: Tensor, moved: Tensor, num_ids: int) -> Tensor:
+    """fresh [V, D] with stored's rows moved [2, M] from where they were to where they go; those past the ids stay."""
     table = fresh.detach().cpu().float().clone()
-    spare = len(table) - (int(moved.max()) + 1)
-    if spare:
-        table[-spare:] = stored[-spare:].float()
+    table[num_ids:] = stored[num_ids:].float()
     table[moved[1]] = stored[moved[0]].float()
     return table

@@ -36,16 +36,16 @@ class RunState:
         names = [stage.name for stage in stages]
         return stages[names.index(self.place.stage) :] if self.place.stage in names else stages
 
-    def save(self, folder: Path, model: DemoModel) -> None:
-        """Writes the shards."""
+    def save(self, folder: Path, model: DemoModel, beside: Mapping[str, Path] | None = None) -> None:
+        """Writes the shards, and copies of the files `beside` under these names."""
         tensors = model.plain_tensors()
         for prefix, matrix in model.expert_matrices():
             tensors |= {f"{prefix}.weight": matrix} if self.experts is None else self.experts[prefix].named(prefix)
-        save_shards(folder, tensors, self.place)
+        save_shards(folder, tensors, self.place, beside or {})
 
 
 def load_state(folder: Path, model: DemoModel) -> RunState:
-    """Fills the model from shards; FileNotFoundError or ValueError names what is missing."""
+    """Fills the model from shards; FileNotFoundError, KeyError or ValueError names what is missing."""
     tensors, place = load_shards(folder)
     load_plain(model, tensors)
     experts = collect(tensors)

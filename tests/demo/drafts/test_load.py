@@ -10,7 +10,7 @@ from torch import Tensor
 
 from support.checkpoint_folders import micro_config, random_plain, write_folder
 from twinspark_demo.checkpoint import export
-from twinspark_demo.checkpoint.load import load_folder
+from twinspark_demo.drafts.load import load_folder
 from twinspark_demo.quantization import collect, dequantize
 from twinspark_engine.model.checkpoint_error import CheckpointError
 from twinspark_engine.model.config import ModelConfig
