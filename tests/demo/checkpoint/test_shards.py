@@ -55,6 +55,11 @@ def test_quantized_experts_come_back_exactly(tmp_path: Path) -> None:
             assert torch.equal(found[prefix].named(prefix)[name], tensor), name
 
 
+def test_a_folder_of_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no run has saved there"):
+        load_shards(tmp_path / "nothing")
+
+
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     save_shards(tmp_path, state(matrices=12), PLACE)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
