@@ -52,7 +52,7 @@ def save_shards(
 def load_shards(folder: Path) -> tuple[dict[str, Tensor], Place]:
     """Tensors as stored, on the CPU, and the place; FileNotFoundError or ValueError names what is missing."""
     if not (folder / INDEX_NAME).is_file():
-        raise FileNotFoundError(f"it holds no {INDEX_NAME}, so no run has saved there")
+        raise FileNotFoundError(f"{folder} holds no {INDEX_NAME}: no run has saved there")
     weight_map: Mapping[str, str] = json.loads((folder / INDEX_NAME).read_text(encoding="utf-8"))["weight_map"]
     files = sorted(set(weight_map.values()))
     missing = [file for file in files if not (folder / file).exists()]
