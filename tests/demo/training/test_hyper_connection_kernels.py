@@ -5,9 +5,6 @@ prints the relative errors of every case as JSON. Of the 16-bit types the interp
 """
 
 import json
-import os
-import subprocess
-import sys
 from functools import partial
 
 import pytest
@@ -44,11 +41,10 @@ def errors_of(case: str) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def errors() -> dict[str, dict[str, float]]:
     """By case, then by tensor."""
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    run = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    loaded: dict[str, dict[str, float]] = json.loads(run.stdout)
-    return loaded
+    # Imported here: the child that runs this file as a program has no tests on its path.
+    from support.triton_interpreter import errors_printed_by
+
+    return errors_printed_by(__file__)
 
 
 @pytest.mark.parametrize("case", CASES)

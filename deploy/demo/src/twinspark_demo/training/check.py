@@ -53,7 +53,8 @@ def check_abilities(model: DemoModel, tokenizer: Path, rows: CheckRows, *, spars
         drawn = pack_rows(documents(encoder, kind, SHORT_ROW), SHORT_ROW)
         yield judge(model, kind, list(islice(drawn, rows.short)), SHORT_ROW, options)
     long = (document for document in documents(encoder, "needle", LONG_ROW) if len(document.ids) >= LONG_FROM)
-    batches = [list(islice(pack_rows(long, LONG_ROW), rows.long)) for _ in range(rows.long_batches)]
+    drawn = pack_rows(long, LONG_ROW)
+    batches = (list(islice(drawn, rows.long)) for _ in range(rows.long_batches))
     abilities = [judge(model, "needle, long", batch, LONG_ROW, options) for batch in batches]
     yield Ability(
         "needle, long",
