@@ -9,6 +9,7 @@ MODEL ?=
 DTYPE ?= float32
 KINDS ?=
 COUNT ?= 50
+SEED ?=
 BASE_URL ?= http://127.0.0.1:$(PORT)
 PYTHON_BIN := .venv/bin/python
 # Two workers share the cores: threads that wait for one another must not spin.
@@ -43,8 +44,8 @@ run-gateway: setup ## Run the gateway alone, with settings from TWINSPARK_GATEWA
 bench: setup ## Benchmark a running server (BASE_URL=http://127.0.0.1:8000); JSON and a table
 	@$(PYTHON_BIN) -m twinspark_tools.bench --base-url "$(BASE_URL)"
 
-demo-eval: setup ## Score the demo model on a running server (BASE_URL=http://127.0.0.1:8000 KINDS=copy,json COUNT=50)
-	@$(PYTHON_BIN) -m twinspark_demo.evaluation --base-url "$(BASE_URL)" --kinds "$(KINDS)" --count "$(COUNT)" --json build/demo-eval.json $(if $(MODEL),--model "$(MODEL)")
+demo-eval: setup ## Score the demo model on a running server (BASE_URL=http://127.0.0.1:8000 KINDS=copy,json COUNT=50 SEED=1)
+	@$(PYTHON_BIN) -m twinspark_demo.evaluation --base-url "$(BASE_URL)" --kinds "$(KINDS)" --count "$(COUNT)" --json build/demo-eval.json $(if $(SEED),--seed "$(SEED)") $(if $(MODEL),--model "$(MODEL)")
 
 clean: ## Remove the environment, generated stubs and caches
 	@rm -rf .venv .setup.lock protos/gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

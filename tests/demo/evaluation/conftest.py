@@ -81,7 +81,7 @@ def right_reply(prompt: Prompt) -> str:
     if prompt.kind == "arithmetic":
         return f"steps</think>{prompt.expected}"
     if prompt.kind == "tool_none":
-        return "</think>I have no tool for that."
+        return f"</think>{prompt.expected or 'Nice to meet you.'}"
     if prompt.kind == "tool_result":
         return f"</think>Here: {', '.join(map(str, prompt.expected))}."
     assert prompt.reply is not None

@@ -1,6 +1,7 @@
 """What is asked: enough wordings, fresh draws that follow from the seed, and expected answers that are right."""
 
 import random
+import re
 from collections import Counter
 
 import pytest
@@ -13,6 +14,7 @@ from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, sample_text
 from twinspark_demo.evaluation.kinds.calls import BY_NAME
 from twinspark_demo.evaluation.kinds.needle import STATEMENTS
 from twinspark_demo.evaluation.kinds.requests import COMMANDS, REQUESTS
+from twinspark_demo.evaluation.kinds.tool_none import SMALL_TALK
 from twinspark_demo.evaluation.prompt import Wording, wordings
 from twinspark_demo.evaluation.reply import ParsedCall, Reply
 
@@ -35,7 +37,7 @@ def test_every_function_has_three_requests_and_statements_of_codes_have_eight() 
 
 
 def test_the_vocabulary_is_large_and_open() -> None:
-    assert len(set(words.ENGLISH)) == len(words.ENGLISH) >= 400
+    assert len(set(words.ENGLISH)) == len(words.ENGLISH) >= 1303
     rng = random.Random(1)
     drawn = [words.open_word(rng) for _ in range(3000)]
     shares = Counter("english" if word in words.ENGLISH else "other" for word in drawn)
@@ -126,9 +128,45 @@ def test_where_no_tool_fits_the_asked_function_is_not_offered() -> None:
 
 def test_facts_are_those_that_the_model_knows() -> None:
     answers = {prompt.expected for prompt in draw_prompts("facts", 300)}
-    known = {*knowledge.CAPITALS.values(), *knowledge.OPPOSITES.values(), *knowledge.COLOURS.values()}
+    opposites = {*knowledge.OPPOSITES.values(), *knowledge.OPPOSITES}
+    known = {*knowledge.CAPITALS.values(), *opposites, *knowledge.COLOURS.values()}
     assert answers <= known | {str(amount) for amount in knowledge.AMOUNTS.values()}
     assert len(answers) > 60
+    assert len(answers & (set(knowledge.OPPOSITES) - set(knowledge.COLOURS.values()))) > 10
+
+
+def test_beside_tools_a_question_has_its_answer_and_a_request_for_a_missing_one_is_declined() -> None:
+    known = {*knowledge.CAPITALS.values(), *knowledge.OPPOSITES.values(), *knowledge.OPPOSITES}
+    known |= {*knowledge.COLOURS.values(), *map(str, knowledge.AMOUNTS.values())}
+    answers = Counter[str]()
+    for prompt in draw_prompts("tool_none", 200):
+        text, expected = prompt.messages[0]["content"], prompt.expected
+        if text in {wording.text for wording in SMALL_TALK}:
+            answers["free"] += 1
+            assert expected is None
+        elif isinstance(expected, int):
+            answers["number"] += 1
+        else:
+            answers["declined" if expected == "I have no tool for that." else "fact"] += 1
+            assert expected == "I have no tool for that." or expected in known
+    assert min(answers[sort] for sort in ("free", "number", "fact", "declined")) >= 10
+
+
+def test_numbers_have_two_digits_or_now_and_then_one_and_signs_are_spelled_in_every_way() -> None:
+    texts = [str(prompt.messages[0]["content"]) for prompt in draw_prompts("arithmetic", 300)]
+    numbers = [int(number) for text in texts for number in re.findall(r"\d+", text)]
+    assert len(numbers) == 600 and all(1 <= number <= 99 for number in numbers)
+    assert 60 < sum(number < 10 for number in numbers) < 140
+    signs = Counter(re.search(r"\d (\S+) \d", text)[1] for text in texts)  # type: ignore[index]
+    assert set(signs) == {"+", "plus", "-", "minus", "x", "*", "times"} and min(signs.values()) > 15
+
+
+def test_every_other_history_drops_reasoning_and_each_wording_is_asked_both_ways() -> None:
+    prompts = draw_prompts("follow_up", 48)
+    assert [prompt.sends_reasoning for prompt in prompts[:24]] == [True, False] * 12
+    ways = {(prompt.later_turns[-1], prompt.sends_reasoning) for prompt in prompts}
+    assert len(ways) == 48
+    assert all(prompt.sends_reasoning for kind in SMALL if kind != "follow_up" for prompt in draw_prompts(kind, 4))
 
 
 def test_kinds_are_chosen_by_name() -> None:

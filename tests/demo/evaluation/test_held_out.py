@@ -7,6 +7,7 @@ import pytest
 
 from twinspark_demo.documents.mixture import MIXTURES, conversations
 from twinspark_demo.evaluation.drawing import kinds
+from twinspark_demo.evaluation.english_text import PLAIN_FRAMES
 from twinspark_demo.evaluation.kinds.needle import STATEMENTS
 from twinspark_demo.evaluation.prompt import Wording
 
@@ -41,6 +42,14 @@ def trained() -> str:
 def test_a_held_out_wording_is_in_no_training_document(text: str, trained: str) -> None:
     assert len(fixed_words(text).split()) >= 3
     assert not occurs(text, trained)
+
+
+@pytest.mark.parametrize("text", PLAIN_FRAMES)
+def test_no_sentence_to_copy_is_in_a_training_document(text: str, trained: str) -> None:
+    assert len(fixed_words(text).split()) >= 2
+    anything = r" (?:\w+ ){1,4}"
+    pieces = [re.escape(normal(piece)) for piece in re.split(r"\{.*?\}", text) if normal(piece)]
+    assert re.search(f" {anything.join(pieces)} ", trained) is None
 
 
 def test_a_wording_that_training_has_is_found(trained: str) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from fakes.engine import RankLostError
 from twinspark_demo.evaluation.__main__ import main
-from twinspark_demo.evaluation.drawing import kinds
+from twinspark_demo.evaluation.drawing import draw_prompts, kinds
 
 COUNT = 4
 APP = typer.Typer()
@@ -58,11 +58,27 @@ async def test_greedy_is_temperature_0_and_sampled_sends_only_a_seed(start_serve
     assert len({request.sampling.seed for request in sampled}) == COUNT
 
 
-async def test_reasoning_of_past_turns_is_passed_back(start_server: Any, known: Any) -> None:
+async def test_reasoning_of_past_turns_is_passed_back_in_every_other_conversation(
+    start_server: Any, known: Any
+) -> None:
     assert (await evaluate(await start_server(), "--kinds", "follow_up")).exit_code == 0
     last = [text for text in known.texts if text.count("<|user|>") == 4]
     assert len(last) == 2 * COUNT
-    assert all(text.count("<|assistant|><think>I think</think>ok") == 3 for text in last)
+    kept = [text for text in last if text.count("<|assistant|><think>I think</think>ok") == 3]
+    dropped = [text for text in last if text.count("<|assistant|><think></think>ok") == 3]
+    assert len(kept) == len(dropped) == COUNT
+    sends = {prompt.messages[0]["content"]: prompt.sends_reasoning for prompt in draw_prompts("follow_up", COUNT)}
+    assert all(sends[text.split("<|user|>")[1].split("<|assistant|>")[0]] for text in kept)
+
+
+async def test_another_seed_asks_other_prompts_and_is_in_the_report(
+    start_server: Any, known: Any, tmp_path: Path
+) -> None:
+    url = await start_server()
+    await evaluate(url, "--kinds", "facts", "--seed", 5, "--json", tmp_path / "r.json")
+    assert json.loads((tmp_path / "r.json").read_text())["settings"]["seed"] == 5
+    asked = [prompt.messages[0]["content"] for prompt in draw_prompts("facts", COUNT, 5)]
+    assert all(any(text in said for said in known.texts) for text in asked)
 
 
 async def test_one_wrong_reply_of_four_fails_its_kind_alone(start_server: Any, tmp_path: Path) -> None:

@@ -24,5 +24,6 @@ def test_every_prompt_is_a_line_with_its_right_reply(tmp_path: Path) -> None:
     free = {line["kind"] for line in lines if line["reply"] is None}
     assert free == {"arithmetic", "tool_result", "tool_none"}
     assert all(line["later_turns"] for line in lines if line["kind"] == "follow_up")
+    assert [line["sends_reasoning"] for line in lines if line["kind"] == "follow_up"] == [True, False, True]
     one = next(line for line in lines if line["kind"] == "tool_one")
     assert one["reply"]["tool_calls"][0]["function"] == one["expected"][0]

@@ -41,6 +41,11 @@ RIGHT: list[tuple[str, Any, Reply]] = [
     ("tool_two", [WEATHER, WEATHER], Reply("", (CITY, CITY))),
     ("tool_result", ["sunny", -3], Reply("It is sunny at -3 degrees.")),
     ("tool_none", None, Reply("I have no tool for that.")),
+    ("tool_none", "I have no tool for that.", Reply("I have no tool for that.")),
+    ("tool_none", "Paris", Reply("Paris")),
+    ("tool_none", 12, Reply("12")),
+    ("tool_result", ["07:05"], Reply("It is 07:05.")),
+    ("tool_result", [3, "a.txt, b.md"], Reply("3: a.txt, b.md")),
 ]
 WRONG: list[tuple[str, Any, Reply]] = [
     ("arithmetic", 1204, Reply("1205")),
@@ -93,6 +98,14 @@ WRONG: list[tuple[str, Any, Reply]] = [
     ("tool_result", ["done"], Reply("It is done.", (CITY,))),
     ("tool_none", None, Reply("  ")),
     ("tool_none", None, Reply("Let me see.", (CITY,))),
+    ("tool_none", "I have no tool for that.", Reply("It is sunny.")),
+    ("tool_none", "Paris", Reply("I have no tool for that.")),
+    ("tool_none", "Paris", Reply("Paris", (CITY,))),
+    ("tool_none", 12, Reply("13")),
+    ("tool_result", ["sunny", 3], Reply("It is sunny at -3 degrees.")),
+    ("tool_result", [3], Reply("It costs 3.5 dollars.")),
+    ("tool_result", [5], Reply("It costs 3.5 dollars.")),
+    ("tool_result", ["07:05"], Reply("It is 07:05:30.")),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from twinspark_demo.evaluation.filler import TOKENS_PER_SENTENCE
@@ -72,7 +72,13 @@ def draw_prompts(
     in_turn = rng.sample(drawn_from.wordings, len(drawn_from.wordings))
     if kind == "needle_8000":
         count = min(count, LONGEST_COUNT)
-    return [drawn_from.make(rng, in_turn[place % len(in_turn)]) for place in range(count)]
+    drawn = [drawn_from.make(rng, in_turn[place % len(in_turn)]) for place in range(count)]
+    return [_with_history(prompt, *divmod(place, len(in_turn))) for place, prompt in enumerate(drawn)]
+
+
+def _with_history(prompt: Prompt, round_: int, place: int) -> Prompt:
+    """Every other conversation drops reasoning; a wording that comes again is asked in the other way."""
+    return replace(prompt, sends_reasoning=(round_ + place) % 2 == 0) if prompt.later_turns else prompt
 
 
 def expand_kinds(names: str) -> list[str]:

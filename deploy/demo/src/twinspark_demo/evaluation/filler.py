@@ -2,7 +2,7 @@
 
 import random
 
-from twinspark_demo.evaluation.words import english, pseudo_word
+from twinspark_demo.evaluation.words import noun, pseudo_word, words_of
 
 TOKENS_PER_SENTENCE = 18.0
 """Where no tokenizer says better: tokens of a sentence and the space after it, on average."""
@@ -28,14 +28,16 @@ _FRAMES = (
     "People of {town} like the {adjective} {noun} and the {other}.",
     "That day the {noun} was {adjective}, and the {other} was not.",
 )
+FIXED_WORDS = words_of(*_ADJECTIVES, *_VERBS, *_PLACES, *_FRAMES)
+"""All that may stand in a sentence but its nouns and towns."""
 
 
 def sentence(rng: random.Random) -> str:
     """One sentence, full stop included."""
     return rng.choice(_FRAMES).format(
         adjective=rng.choice(_ADJECTIVES),
-        noun=english(rng),
-        other=english(rng),
+        noun=noun(rng),
+        other=noun(rng),
         verb=rng.choice(_VERBS),
         place=rng.choice(_PLACES),
         town=pseudo_word(rng).capitalize(),

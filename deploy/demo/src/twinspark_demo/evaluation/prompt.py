@@ -43,6 +43,8 @@ class Prompt:
     held_out: bool
     later_turns: tuple[str, ...] = ()
     """Further messages of the user, each sent after the reply to the one before."""
+    sends_reasoning: bool = True
+    """Whether replies go back with their reasoning when the conversation goes on; most clients drop it."""
     tools: tuple[Mapping[str, Any], ...] = ()
     reply: Mapping[str, Any] | None = None
     """content and tool_calls of the last reply, where exactly one is right; None where several are."""

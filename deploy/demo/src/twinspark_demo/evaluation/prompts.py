@@ -1,7 +1,7 @@
 """`python -m twinspark_demo.evaluation.prompts`: writes prompts with their right replies, for checks without a server.
 
-One JSON object a line: kind, messages, later_turns, tools, expected, held_out and reply; reply holds content and
-tool_calls where exactly one reply is right, else it is null and `expected` says what the reply must contain.
+One JSON object a line: kind, messages, later_turns, sends_reasoning, tools, expected, held_out and reply; reply holds
+content and tool_calls where exactly one reply is right, else it is null and `expected` says what the reply must have.
 """
 
 import json
@@ -34,6 +34,7 @@ def as_line(prompt: Prompt) -> dict[str, Any]:
         "kind": prompt.kind,
         "messages": prompt.messages,
         "later_turns": prompt.later_turns,
+        "sends_reasoning": prompt.sends_reasoning,
         "tools": prompt.tools,
         "expected": prompt.expected_as_json(),
         "held_out": prompt.held_out,

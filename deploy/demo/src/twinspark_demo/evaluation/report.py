@@ -98,6 +98,7 @@ def _failure(outcome: Outcome) -> dict[str, Any]:
         "error": answer.error,
         "messages": prompt.messages,
         "later_turns": prompt.later_turns,
+        "sends_reasoning": prompt.sends_reasoning,
         "tools": prompt.tools,
         "expected": prompt.expected_as_json(),
         "reasoning": answer.reasoning,

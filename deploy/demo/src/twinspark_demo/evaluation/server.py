@@ -72,10 +72,10 @@ class Server:
             turns.add(given.usage, choice.finish_reason)
             message = choice.message
             content, reasoning = message.content or "", _reasoning_of(message)
-            messages.append({"role": "assistant", "content": content, "reasoning_content": reasoning})
             if text is None:
                 return turns.end(Reply(content), content, reasoning)
-            messages.append({"role": "user", "content": text})
+            kept = {"reasoning_content": reasoning} if prompt.sends_reasoning else {}
+            messages += [{"role": "assistant", "content": content, **kept}, {"role": "user", "content": text}]
         raise AssertionError("the last turn returns")
 
     async def _complete(self, prompt: Prompt, sampling: Sampling) -> Answer:

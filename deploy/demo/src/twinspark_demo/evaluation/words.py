@@ -1,10 +1,17 @@
 """The evaluation's own vocabulary: English words, pseudo-words, codes. Every draw takes the caller's generator."""
 
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Container
 from importlib import resources
 
-ENGLISH = tuple(resources.files("twinspark_demo.evaluation").joinpath("words.txt").read_text(encoding="utf-8").split())
+_PARAGRAPHS = (
+    resources.files("twinspark_demo.evaluation").joinpath("words.txt").read_text(encoding="utf-8").split("\n\n")
+)
+NOUNS, CONTENT, FUNCTION = (tuple(paragraph.split()) for paragraph in _PARAGRAPHS)
+"""Nouns; verbs with their forms, adjectives, numbers and greetings; words that hold a sentence together."""
+ENGLISH = NOUNS + CONTENT + FUNCTION
+_LEAST_LETTERS_OF_NAME = 3
 _ONSETS = (*"bcdfghjklmnprstvwz", "br", "cl", "dr", "fl", "gr", "pl", "sk", "st", "tr", "th", "sh")
 _NUCLEI = ("a", "e", "i", "o", "u", "ai", "ea", "oo", "ou")
 _CODAS = ["", "", "", "l", "m", "n", "r", "s", "t", "x", "nd", "rk"]
@@ -15,8 +22,13 @@ Maker = Callable[[random.Random], str]
 
 
 def english(rng: random.Random) -> str:
-    """A word of the list."""
+    """A word of any sort."""
     return rng.choice(ENGLISH)
+
+
+def noun(rng: random.Random) -> str:
+    """A word that names a thing and stands well as a value in the middle of a sentence."""
+    return rng.choice(NOUNS)
 
 
 def pseudo_word(rng: random.Random) -> str:
@@ -45,9 +57,26 @@ def plain_word(rng: random.Random) -> str:
     return rng.choice((english, pseudo_word))(rng)
 
 
+def plain_noun(rng: random.Random) -> str:
+    """A noun or a pseudo-word."""
+    return rng.choice((noun, pseudo_word))(rng)
+
+
 def name(rng: random.Random) -> str:
-    """A capitalised word."""
-    return plain_word(rng).capitalize()
+    """A capitalised noun or pseudo-word."""
+    return plain_noun(rng).capitalize()
+
+
+def any_name(rng: random.Random, taken: Container[str] = ()) -> str:
+    """A capitalised word of any sort, of three letters or more, that is not `taken` (in small letters)."""
+    while len(word := plain_word(rng)) < _LEAST_LETTERS_OF_NAME or word in taken:
+        pass
+    return word.capitalize()
+
+
+def words_of(*texts: str) -> frozenset[str]:
+    """Every word of some texts, in small letters."""
+    return frozenset(re.findall(r"[a-z]+", " ".join(texts).lower()))
 
 
 def distinct(rng: random.Random, maker: Maker, count: int) -> list[str]:

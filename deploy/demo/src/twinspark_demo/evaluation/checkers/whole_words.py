@@ -4,5 +4,9 @@ import re
 
 
 def contains(text: str, wanted: str) -> bool:
-    """Whether `wanted` stands in the text with no letter, digit or underscore right before or after it."""
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", text) is not None
+    """Whether `wanted` stands in the text as a whole.
+
+    No letter, digit, underscore or minus sign is right before it; no letter, digit, underscore or further decimals
+    right after it.
+    """
+    return re.search(rf"(?<![\w-])(?<!\d[.,:]){re.escape(wanted)}(?!\w|[.,:]\d)", text) is not None

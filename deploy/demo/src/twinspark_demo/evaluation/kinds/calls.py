@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twinspark_demo.evaluation.words import Maker, code, distinct, english, name, plain_word
+from twinspark_demo.evaluation.words import CONTENT, Maker, code, distinct, name, noun, plain_noun, plain_word
 from twinspark_demo.knowledge import FUNCTIONS, Function
 
 BY_NAME: Mapping[str, Function] = {function.name: function for function in FUNCTIONS}
@@ -32,18 +32,18 @@ _STRINGS: Mapping[str, Maker] = {
     "city": name,
     "symbol": lambda rng: code(rng, 3, 5).upper(),
     "country": name,
-    "word": plain_word,
+    "word": lambda rng: plain_noun(rng) if rng.random() < 1 / 2 else rng.choice(CONTENT),
     "language": lambda rng: rng.choice(_LANGUAGES),
     "person": name,
     "text": lambda rng: " ".join(plain_word(rng) for _ in range(rng.randint(2, 6))),
-    "title": lambda rng: " ".join(plain_word(rng).capitalize() for _ in range(rng.randint(1, 3))),
+    "title": lambda rng: " ".join(plain_noun(rng).capitalize() for _ in range(rng.randint(1, 3))),
     "currency": lambda rng: rng.choice(_CURRENCIES),
-    "name": plain_word,
-    "path": lambda rng: f"{plain_word(rng)}/{plain_word(rng)}.{rng.choice(('txt', 'md', 'py', 'csv'))}",
+    "name": plain_noun,
+    "path": lambda rng: f"{plain_noun(rng)}/{plain_noun(rng)}.{rng.choice(('txt', 'md', 'py', 'csv'))}",
     "restaurant": name,
     "origin": name,
     "target": name,
-    "device": lambda rng: rng.choice((rng.choice(_DEVICES), f"{english(rng)} {rng.choice(_DEVICES)}")),
+    "device": lambda rng: rng.choice((rng.choice(_DEVICES), f"{noun(rng)} {rng.choice(_DEVICES)}")),
 }
 _RANGES: Mapping[str, tuple[int, int]] = {
     "hour": (0, 23),
@@ -86,7 +86,7 @@ def draw_result(rng: random.Random, function: Function) -> dict[str, str | int]:
         "time": lambda: f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}",
         "price": lambda: rng.randint(2, 999),
         "people": lambda: rng.randint(1, 999) * 1000,
-        "word": lambda: plain_word(rng),
+        "word": lambda: plain_noun(rng),
         "status": lambda: rng.choice(("done", "ok", "sent", "saved", "ready", "failed")),
         "value": lambda: rng.randint(2, 9999),
         "files": lambda: ", ".join(distinct(rng, _STRINGS["path"], rng.randint(1, 3))),

@@ -17,7 +17,7 @@ WORDINGS = wordings(
     ],
     [
         "Show me that you can count: begin with {a} and go {direction} to {b}.",
-        "The children want to hear you count {direction} from {a} until you reach {b}.",
+        "My parrot dances whenever somebody counts {direction} from {a} to {b}, so please do.",
         "Recite the numbers {direction} from {a} to {b}, please.",
     ],
 )

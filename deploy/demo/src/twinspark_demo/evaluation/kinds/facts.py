@@ -17,7 +17,7 @@ BY_TOPIC: Mapping[str, tuple[Wording, ...]] = {
     ),
     "amount": wordings(
         ["How many {a} does a {b} have?", "How many {a} are there in a {b}?", "A {b} has how many {a}?"],
-        ["My daughter asks how many {a} a {b} has."],
+        ["The last question of our pub quiz was how many {a} a {b} has."],
     ),
     "colour": wordings(
         ["What colour is {a}?", "What is the colour of {a}?", "Tell me the colour of {a}."],
@@ -25,6 +25,7 @@ BY_TOPIC: Mapping[str, tuple[Wording, ...]] = {
     ),
 }
 WORDINGS = tuple(wording for topic in BY_TOPIC.values() for wording in topic)
+_OPPOSITES = {**knowledge.OPPOSITES, **{second: first for first, second in knowledge.OPPOSITES.items()}}
 _SINGULAR_EXCEPTIONS = {"hour": "an hour", "insect": "an insect", "octopus": "an octopus", "alphabet": "the alphabet"}
 
 
@@ -43,6 +44,6 @@ def _draw(rng: random.Random, topic: str, wording: Wording) -> tuple[str, str]:
             article = _SINGULAR_EXCEPTIONS[whole]
             text = text.replace("a {b}", article).replace("A {b}", article[0].upper() + article[1:])
         return text.format(a=things, b=whole), str(amount)
-    tables = {"capital": knowledge.CAPITALS, "opposite": knowledge.OPPOSITES, "colour": knowledge.COLOURS}
+    tables = {"capital": knowledge.CAPITALS, "opposite": _OPPOSITES, "colour": knowledge.COLOURS}
     known, answer = rng.choice(list(tables[topic].items()))
     return wording.fill(a=known), answer

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from twinspark_demo.evaluation.kinds import arithmetic, counting, facts
 from twinspark_demo.evaluation.prompt import Prompt, Wording, ask, content, wordings
-from twinspark_demo.evaluation.words import Maker, code, name, plain_word
+from twinspark_demo.evaluation.words import Maker, code, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ _DETAILS = (
         wordings(
             ["What is the name of my dog?", "What is my dog called?"], ["Someone found my dog and asks for its name."]
         ),
-        lambda rng: plain_word(rng).capitalize(),
+        name,
     ),
 )
 WORDINGS = tuple(wording for detail in _DETAILS for wording in detail.asked)

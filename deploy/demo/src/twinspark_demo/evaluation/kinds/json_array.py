@@ -5,7 +5,7 @@ import random
 from collections.abc import Mapping
 
 from twinspark_demo.evaluation.prompt import Prompt, Wording, ask, content, wordings
-from twinspark_demo.evaluation.words import code, distinct, name, open_word
+from twinspark_demo.evaluation.words import Maker, any_name, code, distinct, open_word
 
 WORDINGS = wordings(
     [
@@ -28,6 +28,7 @@ MOST_RECORDS = 12
 _NUMBER_FIELDS = ("age", "score", "year", "price", "count", "weight", "floor", "points")
 _TEXT_FIELDS = ("city", "team", "colour", "job", "code", "pet", "country", "group")
 _FIRST_FIELDS = ("name", "item", "person", "title")
+_NO_TEXTS = {"true", "false", "null", *_NUMBER_FIELDS, *_TEXT_FIELDS, *_FIRST_FIELDS}
 
 Record = Mapping[str, str | int]
 
@@ -35,8 +36,10 @@ Record = Mapping[str, str | int]
 def make(rng: random.Random, wording: Wording) -> Prompt:
     """1 to 12 records of 2 or 3 fields."""
     fields = _draw_fields(rng)
-    records = _draw_records(rng, fields, rng.randint(1, MOST_RECORDS))
     style = rng.choice((_spaced, _with_colon, _labelled))
+    # Where commas part the values, a name may be two words.
+    maker = any_name if style is _spaced or rng.random() < 3 / 4 else _full_name
+    records = _draw_records(rng, fields, maker, rng.randint(1, MOST_RECORDS))
     lines = rng.choice(("\n", "; ", ", ") if style is _spaced else ("\n", "; ")).join(map(style, records))
     named = ", ".join(fields[:-1]) + f" and {fields[-1]}" if rng.random() < 0.5 else ", ".join(fields)
     text = wording.fill(fields=named, records=lines)
@@ -48,9 +51,13 @@ def _draw_fields(rng: random.Random) -> list[str]:
     return [rng.choice(_FIRST_FIELDS), *others]
 
 
-def _draw_records(rng: random.Random, fields: list[str], count: int) -> list[Record]:
+def _full_name(rng: random.Random) -> str:
+    return f"{any_name(rng)} {any_name(rng)}"
+
+
+def _draw_records(rng: random.Random, fields: list[str], maker: Maker, count: int) -> list[Record]:
     records: list[Record] = []
-    for first in distinct(rng, name, count):
+    for first in distinct(rng, maker, count):
         record: dict[str, str | int] = {fields[0]: first}
         for field in fields[1:]:
             record[field] = _draw_value(rng, field)
@@ -65,10 +72,10 @@ def _draw_value(rng: random.Random, field: str) -> str | int:
 
 
 def _text_value(rng: random.Random) -> str:
-    """A word that nobody takes for a number."""
-    while (word := open_word(rng)).isdigit() or word[0].isdigit():
+    """A word that nobody takes for a number, a value of JSON's own or the name of a field; a quarter capitalised."""
+    while (word := open_word(rng))[0].isdigit() or word in _NO_TEXTS:
         pass
-    return word
+    return word.capitalize() if rng.random() < 1 / 4 else word
 
 
 def _spaced(record: Record) -> str:

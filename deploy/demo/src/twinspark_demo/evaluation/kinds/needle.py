@@ -2,9 +2,9 @@
 
 import random
 
-from twinspark_demo.evaluation.filler import TOKENS_PER_SENTENCE, sentences
+from twinspark_demo.evaluation.filler import FIXED_WORDS, TOKENS_PER_SENTENCE, sentences
 from twinspark_demo.evaluation.prompt import Prompt, Wording, ask, content, wordings
-from twinspark_demo.evaluation.words import code, name, not_within_each_other
+from twinspark_demo.evaluation.words import any_name, code, not_within_each_other, words_of
 
 WORDINGS = wordings(
     [
@@ -37,9 +37,10 @@ STATEMENTS = wordings(
     [
         "Since last year the code of old {name} is {code}.",
         "Beside the door of {name} stands the code {code}.",
-        "{name} never forgets the code {code}.",
+        "On the key ring of {name} somebody engraved the code {code}.",
     ],
 )
+_TAKEN = FIXED_WORDS | words_of(*(wording.text for wording in (*WORDINGS, *STATEMENTS)))
 NUM_CODES = 33
 SIZES = (100, 1_000, 8_000)
 """Tokens of filler."""
@@ -48,8 +49,11 @@ SIZES = (100, 1_000, 8_000)
 def make(
     rng: random.Random, wording: Wording, num_tokens: int, tokens_per_sentence: float = TOKENS_PER_SENTENCE
 ) -> Prompt:
-    """All names and codes differ, and none is a part of another. A held-out question asks for a held-out statement."""
-    names = not_within_each_other(rng, name, NUM_CODES)
+    """All names and codes differ, and none is a part of another. A held-out question asks for a held-out statement.
+
+    A name is any word that neither filler nor the sentences about codes hold.
+    """
+    names = not_within_each_other(rng, lambda drawn: any_name(drawn, _TAKEN), NUM_CODES)
     codes = not_within_each_other(rng, code, NUM_CODES)
     asked = rng.randrange(NUM_CODES)
     statements = []

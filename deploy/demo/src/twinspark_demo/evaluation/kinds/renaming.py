@@ -1,10 +1,14 @@
 """Short programs in which one variable is to get another name."""
 
+import builtins
+import keyword
 import random
 import re
+import string
+from collections.abc import Container
 
 from twinspark_demo.evaluation.prompt import Prompt, Wording, ask, content, wordings
-from twinspark_demo.evaluation.words import not_within_each_other, plain_word
+from twinspark_demo.evaluation.words import distinct, plain_word, words_of
 
 WORDINGS = wordings(
     [
@@ -23,14 +27,14 @@ WORDINGS = wordings(
         "{program}\nCan you show me this code with the variable {old} renamed to {new}?",
     ],
 )
-_RESERVED = ("range", "print", "for", "in", "if", "while", "return", "def", "and", "or", "not", "len", "else")
+_RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "i"))
+"""What the language reserves or knows already, and the programs' own counter."""
 _LEAST_LINES, _MOST_LINES = 4, 10
 
 
 def make(rng: random.Random, wording: Wording) -> Prompt:
     """A program of 4 to 10 lines; the variable stands in at least two of its places."""
-    names = _draw_names(rng, 6)
-    old, new, *others = names
+    old, new, *others = _draw_names(rng, 6, words_of(wording.text))
     while len(re.findall(rf"\b{old}\b", program := _draw_program(rng, [old, *others[:2]], others[2:]))) < 2:
         pass
     renamed = re.sub(rf"\b{old}\b", new, program)
@@ -38,12 +42,20 @@ def make(rng: random.Random, wording: Wording) -> Prompt:
     return Prompt("rename", ask(text), renamed, wording.held_out, reply=content(renamed))
 
 
-def _draw_names(rng: random.Random, count: int) -> list[str]:
-    """Identifiers that are no part of one another nor of what the language reserves."""
+def _draw_names(rng: random.Random, count: int, told: Container[str]) -> list[str]:
+    """Identifiers that neither the language reserves nor the request tells; one may be a part of another."""
+    return distinct(rng, lambda drawn: _draw_name(drawn, told), count)
+
+
+def _draw_name(rng: random.Random, told: Container[str]) -> str:
+    """A word (half), two words joined, a letter."""
     while True:
-        names = not_within_each_other(rng, plain_word, count)
-        if not any(name in word or word in name for name in names for word in _RESERVED):
-            return names
+        draw = rng.random()
+        name = plain_word(rng) if draw < 1 / 2 else f"{plain_word(rng)}_{plain_word(rng)}"
+        if draw > 3 / 4:
+            name = rng.choice(string.ascii_lowercase)
+        if name not in _RESERVED and name not in told:
+            return name
 
 
 def _draw_program(rng: random.Random, variables: list[str], functions: list[str]) -> str:

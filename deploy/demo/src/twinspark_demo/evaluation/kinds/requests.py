@@ -11,7 +11,7 @@ REQUESTS: Mapping[str, tuple[Wording, ...]] = {
     ),
     "get_time": wordings(
         ["What time is it in {city}?", "Tell me the local time in {city}."],
-        ["I want to call a friend in {city}. What time is it there?"],
+        ["Is it too late to ring my aunt in {city}? Check the local time there."],
     ),
     "get_stock_price": wordings(
         ["What is the stock price of {symbol}?", "Get the price of the stock {symbol}."],
