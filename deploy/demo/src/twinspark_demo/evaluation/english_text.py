@@ -1,6 +1,7 @@
 """Ordinary English texts to be copied: plain ones, and ones that are themselves requests."""
 
 import random
+import re
 from collections.abc import Mapping
 
 from twinspark_demo.evaluation.words import Maker, english, name, noun, pseudo_word
@@ -66,8 +67,9 @@ REQUEST_FRAMES = (
     "Why is the {noun} {adjective}?",
     "Give me the code of {name}, and nothing else.",
 )
+_VOWEL_NEXT = re.compile(r"\ba (?=[aeio]|u(?!ni|s)|hour|honest)")
 _ADJECTIVES = (
-    "late", "useful", "strange", "blue", "tired", "expensive", "empty", "friendly", "wrong", "famous", "slow", "clean",
+    "late", "silent", "strange", "blue", "tired", "expensive", "empty", "friendly", "wrong", "famous", "slow", "clean",
     "careful", "terrible", "modern", "warm",
 )  # fmt: skip
 _VERBS = (
@@ -114,4 +116,4 @@ def filled(rng: random.Random, frames: tuple[str, ...]) -> str:
         before, _, rest = text.partition("{")
         slot, _, after = rest.partition("}")
         text = before + _SLOTS[slot](rng) + after
-    return text
+    return _VOWEL_NEXT.sub("an ", text)

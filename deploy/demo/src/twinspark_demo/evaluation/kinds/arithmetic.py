@@ -19,7 +19,7 @@ WORDINGS = wordings(
     ],
     [
         "I am stuck on a sum, can you tell me how much {a} {op} {b} is?",
-        "The sum on the blackboard is {a} {op} {b}, and I cannot solve it.",
+        "The exercise on the blackboard is {a} {op} {b}, and I cannot solve it.",
         "Quick math check: {a} {op} {b} equals what?",
     ],
 )
