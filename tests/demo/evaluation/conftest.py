@@ -104,12 +104,19 @@ def known(template_folder: Path) -> PerfectModel:
 
 @pytest.fixture
 async def start_server(template_folder: Path, known: PerfectModel) -> AsyncIterator[StartServer]:
-    """Start a server, with mistakes if they are planted; give its URL. It stops when the test ends."""
+    """Start a server, with mistakes if they are planted; give its URL. It stops when the test ends.
+
+    With `engine_address` its gateway looks for an engine at that address.
+    """
     known.requests.clear()
     known.texts.clear()
     async with AsyncExitStack() as stack:
 
-        async def start(plant: Break = lambda _, right: right, failure: Exception | None = None) -> str:
+        async def start(
+            plant: Break = lambda _, right: right, failure: Exception | None = None, engine_address: str | None = None
+        ) -> str:
+            if engine_address is not None:
+                return await stack.enter_async_context(_Gateway(Settings(model=template_folder, engine=engine_address)))
             replies: dict[str, Sequence[int]] = {}
 
             def script(request: pb.GenerateRequest) -> Sequence[int]:

@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from fakes.engine import RankLostError
+from support.free_ports import pick_free_ports
 from twinspark_demo.evaluation.__main__ import main
 from twinspark_demo.evaluation.drawing import draw_prompts, kinds
 
@@ -122,6 +123,14 @@ async def test_a_refused_request_counts_as_wrong_and_is_shown(
     content = json.loads(report.read_text())
     assert [kind["failed_requests"] for kind in content["kinds"]] == [2 * COUNT, 2 * COUNT]
     assert len(content["failures"]) == 4 * COUNT
+
+
+async def test_a_server_whose_engine_is_not_there_is_not_asked(start_server: Any, tmp_path: Path) -> None:
+    url = await start_server(engine_address=f"127.0.0.1:{pick_free_ports(1)[0]}")
+    result = await evaluate(url, "--kinds", "facts", "--json", tmp_path / "r.json")
+    assert result.exit_code == 1
+    assert f"{url} is not ready" in result.output
+    assert not (tmp_path / "r.json").exists()
 
 
 async def test_another_template_than_the_served_one_is_refused(

@@ -124,7 +124,7 @@ def test_two_in_five_have_9_to_12_records() -> None:
 
 def test_records_are_laid_out_in_many_ways() -> None:
     rng = Random(9)
-    requests = [turn(rng, 4000).request for _ in range(1500)]
+    requests = [turn(rng, 4000).request for _ in range(3000)]
     word = r"[^\W_]+"
     for layout in (
         rf"{word}: {word}, {word}",

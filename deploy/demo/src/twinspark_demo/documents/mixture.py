@@ -24,15 +24,15 @@ Maker = Callable[[Random, int], Conversation]
 
 # Shares of tokens: a kind of long documents has fewer of them.
 SHORT: Mapping[str, float] = {
-    "arithmetic": 0.13,
+    "arithmetic": 0.10,
     "facts": 0.03,
     "counting": 0.03,
     "copy": 0.14,
     "json": 0.10,
-    "rename": 0.10,
-    "needle": 0.13,
-    "follow_up": 0.07,
-    "chat": 0.05,
+    "rename": 0.13,
+    "needle": 0.15,
+    "follow_up": 0.06,
+    "chat": 0.04,
     "tool_one": 0.07,
     "tool_two": 0.05,
     "tool_result": 0.04,

@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from random import Random
 
-from twinspark_demo.documents.words import code, english, name, open_word, pseudo_word
+from twinspark_demo.documents.words import any_english, code, name, open_word, pseudo_word
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _JOINTS = "--__..//:@#+&%=~"
+_SIGNS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+# First and last code point of letters and signs: Latin, Greek, Cyrillic, mathematics, CJK, Hangul, emoji.
+_SCRIPTS = ((0xC0, 0x17F), (0x391, 0x3C9), (0x410, 0x44F), (0x2190, 0x22FF), (0x4E00, 0x9FA5), (0xAC00, 0xD7A3),
+            (0x1F300, 0x1F64F))  # fmt: skip
 _ACCENTS = {"a": "\u00e4", "e": "\u00e9", "i": "\u00ee", "o": "\u00f6", "u": "\u00fc", "n": "\u00f1", "c": "\u00e7"}
 
 Maker = Callable[[Random], str]
@@ -20,13 +24,26 @@ def mixed_case_code(rng: Random) -> str:
 def joined(rng: Random) -> str:
     """Such as 7xK2q-91 or lamp_old.tree: two or three parts joined by one mark."""
     joint = _JOINTS[int(rng.random() * len(_JOINTS))]
-    makers = (english, pseudo_word, mixed_case_code, number, code)
+    makers = (any_english, pseudo_word, mixed_case_code, number, code)
     return joint.join(makers[int(rng.random() * len(makers))](rng) for _ in range(2 + int(rng.random() * 2)))
 
 
 def number(rng: Random) -> str:
     """A number of one to five digits."""
     return str(int(rng.random() * 10 ** (1 + int(rng.random() * 5))))
+
+
+def signed(rng: Random) -> str:
+    """Two words with one to three signs between them, such as `lamp&&7xk` or `{tree}`."""
+    left, right = (single(rng) if rng.random() < 0.85 else "" for _ in range(2))
+    signs = "".join(_SIGNS[int(rng.random() * len(_SIGNS))] for _ in range(1 + int(rng.random() * 3)))
+    return left + signs + right
+
+
+def foreign(rng: Random) -> str:
+    """One to five letters or signs of one script."""
+    low, high = _SCRIPTS[int(rng.random() * len(_SCRIPTS))]
+    return "".join(chr(low + int(rng.random() * (high - low + 1))) for _ in range(1 + int(rng.random() * 5)))
 
 
 def near(rng: Random, word: str) -> str:
@@ -49,24 +66,32 @@ def near(rng: Random, word: str) -> str:
 
 def _odd(rng: Random) -> str:
     draw = rng.random()
-    if draw < 0.3:
+    if draw < 0.25:
         return mixed_case_code(rng)
-    if draw < 0.6:
+    if draw < 0.45:
         return joined(rng)
-    if draw < 0.8:
+    if draw < 0.6:
         return number(rng)
-    if draw < 0.9:
-        return english(rng).upper()
+    if draw < 0.75:
+        return signed(rng)
+    if draw < 0.85:
+        return foreign(rng)
+    if draw < 0.93:
+        return any_english(rng).upper()
     return "".join(_ACCENTS.get(mark, mark) if rng.random() < 0.5 else mark for mark in pseudo_word(rng))
 
 
+def _open(rng: Random) -> str:
+    return any_english(rng) if rng.random() < 0.4 else open_word(rng)
+
+
 def _any(rng: Random) -> str:
-    return open_word(rng) if rng.random() < 0.85 else _odd(rng)
+    return _open(rng) if rng.random() < 0.85 else _odd(rng)
 
 
 def single(rng: Random) -> str:
     """One word or code."""
-    makers = (english, pseudo_word, code, code, mixed_case_code, joined, joined, name, number)
+    makers = (any_english, any_english, pseudo_word, code, code, mixed_case_code, joined, joined, name, number)
     return makers[int(rng.random() * len(makers))](rng)
 
 
@@ -74,7 +99,9 @@ def words(rng: Random, count: int, repeats: bool = False) -> list[str]:
     """`count` words of one of several mixtures; of one with repeated or near-identical words if `repeats`."""
     draw = rng.random() if not repeats else 0.5 + rng.random() / 2
     if draw < 0.5:
-        makers: tuple[Maker, ...] = (english, english, pseudo_word, code, open_word, open_word, _any, _any, name)
+        makers: tuple[Maker, ...] = (
+            *(any_english, any_english, any_english, pseudo_word, code, _open, _open, _any, _any, name),
+        )
         maker = makers[int(rng.random() * len(makers))]
         return [maker(rng) for _ in range(count)]
     if draw < 0.7:  # few words, many times: where is one in the text is the question
@@ -99,15 +126,18 @@ def _comma(rng: Random, count: int) -> list[str]:
 
 def _line(rng: Random, count: int) -> list[str]:
     share = (1.0, 0.5, 0.2, 0.1)[int(rng.random() * 4)]
-    between = ("\n", "\n", "\n\n", "\n- ")[int(rng.random() * 4)]
+    between = _LINE_ENDS[int(rng.random() * len(_LINE_ENDS))]
     return [between if rng.random() < share else " " for _ in range(count - 1)]
 
 
 def _sentence(rng: Random, count: int) -> list[str]:
-    marks = (", ", ", ", ". ", ". ", "; ", ": ", "! ", "? ", " - ", "... ", ".\n")
-    return [marks[int(rng.random() * len(marks))] if rng.random() < 0.25 else " " for _ in range(count - 1)]
+    return [_MARKS[int(rng.random() * len(_MARKS))] if rng.random() < 0.25 else " " for _ in range(count - 1)]
 
 
+_LINE_ENDS = ("\n", "\n", "\n", "\n\n", "\n\n", "\n- ", "\n* ", "\n\u2022 ", ".\n", ":\n", "\t", " | ", "|", ",")
+_MARKS = (", ", ", ", ", ", ", ", ". ", ". ", ". ", ". ", "; ", ": ", "! ", "? ", " - ", "... ", ".\n", ".\n\n", "!\n",
+          "?\n", "!\n\n", ":\n", ":\n\n", ":\n- ", '":\n', " | ", " -> ", " = ", " = ? ", " + ", " \u2212 ", " \u00d7 ",
+          "/ ", " / ", "--", '" ', ' "', "` ", " `", ") ", " (", "> ")  # fmt: skip
 _SEPARATIONS = (_comma, _line, _sentence, _sentence)
 
 
@@ -131,7 +161,7 @@ def text(rng: Random, count: int, repeats: bool = False) -> str:
 
 def _decorated(rng: Random, found: list[str]) -> list[str]:
     """Some words behind the first in quotes, in parentheses, capitalised, possessive."""
-    forms = ('"{}"', '"{}"', "'{}'", "({})", "[{}]", "{}'s", "*{}*", "${}", "{}%")
+    forms = ('"{}"', '"{}".', "'{}'", "'{}'.", "`{}`", '"{}"?', "({})", "({}).", "[{}]", "{}'s", "*{}*", "${}", "{}%")
     decorated = found[:1]
     for word in found[1:]:
         draw = rng.random()

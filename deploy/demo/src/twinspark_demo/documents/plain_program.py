@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from twinspark_demo.documents.program import RESERVED, TARGET, Program, identifier, resembling
-from twinspark_demo.documents.words import NOUNS, VERBS, code, english, pseudo_word
+from twinspark_demo.documents.words import NOUNS, VERBS, any_english, code, english, pseudo_word
 
 MOST_USES, MOST_LINES = 10, 12
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -34,8 +34,23 @@ def _short(rng: Random) -> str:
     return _letter(rng) + code(rng, 1, 3).lower()
 
 
+def _of_all_lengths(rng: Random) -> str:
+    """A word (half), two words joined, a letter: names of one program that have nothing in common."""
+    draw = rng.random()
+    if draw < 0.5:
+        return _word(rng)
+    return f"{_word(rng)}_{_word(rng)}" if draw < 0.75 else _letter(rng)
+
+
+def _word(rng: Random) -> str:
+    draw = rng.random()
+    if draw < 0.5:
+        return pseudo_word(rng)
+    return english(rng) if draw < 0.75 else any_english(rng).lower()
+
+
 _STYLES: tuple[Callable[[Random], str], ...] = (
-    *(pseudo_word, pseudo_word, pseudo_word, english, english, english),
+    *(pseudo_word, pseudo_word, english, english, _of_all_lengths, _of_all_lengths, _of_all_lengths, _of_all_lengths),
     *(identifier, _letter, _short),
 )
 
@@ -66,7 +81,7 @@ def _names(rng: Random, maker: Callable[[Random], str]) -> list[str]:
 
 
 def _functions(rng: Random, names: list[str]) -> list[str]:
-    maker = (english, pseudo_word, None)[int(rng.random() * 3)]
+    maker = (english, pseudo_word, _of_all_lengths, _of_all_lengths, None)[int(rng.random() * 5)]
     words = VERBS if rng.random() < 0.7 else NOUNS
     drawn = [maker(rng) if maker else words[int(rng.random() * len(words))] for _ in range(2)]
     return [word for word in drawn if word not in names and word not in RESERVED] or ["run_it"]

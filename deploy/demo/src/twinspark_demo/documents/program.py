@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from twinspark_demo.documents.words import NOUNS, VERBS, code, english, open_word, pseudo_word
+from twinspark_demo.documents.words import NOUNS, VERBS, any_english, code, english, open_word, pseudo_word
 
 TARGET = "\0"  # stands for the variable's name until it has one
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -33,15 +33,15 @@ def identifier(rng: Random) -> str:
     """A name for a variable: a letter, a word, a pseudo-word, a code, two words; none that Python reserves."""
     while True:
         draw = rng.random()
-        if draw < 0.3:
+        if draw < 0.25:
             found = _LETTERS[int(rng.random() * 26)]
-        elif draw < 0.55:
-            found = english(rng)
-        elif draw < 0.75:
+        elif draw < 0.5:
+            found = english(rng) if draw < 0.4 else any_english(rng).lower()
+        elif draw < 0.72:
             found = pseudo_word(rng)
-        elif draw < 0.85:
+        elif draw < 0.8:
             found = _LETTERS[int(rng.random() * 26)] + code(rng, 1, 5).lower()
-        elif draw < 0.94:
+        elif draw < 0.95:
             found = f"{_word(rng)}_{_word(rng)}"
         elif draw < 0.97:
             found = _word(rng) + _word(rng).capitalize()
@@ -52,7 +52,10 @@ def identifier(rng: Random) -> str:
 
 
 def _word(rng: Random) -> str:
-    return english(rng) if rng.random() < 0.7 else pseudo_word(rng)
+    draw = rng.random()
+    if draw < 0.6:
+        return english(rng) if draw < 0.35 else any_english(rng).lower()
+    return pseudo_word(rng)
 
 
 def resembling(rng: Random, name: str) -> str:

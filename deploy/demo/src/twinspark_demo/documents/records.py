@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from twinspark_demo.documents.words import ADJECTIVES, NOUNS, code, name, pseudo_word
+from twinspark_demo.documents.words import ADJECTIVES, NOUNS, any_english, code, name, pseudo_word
 
 Value = str | int
 
@@ -14,6 +14,7 @@ _NAMES_OF_TEXTS = (
     *("flower", "key", "id", "first_name", "last_name", "user", "district", "captain", "place", "surname"),
     *("state", "teacher", "model"),
 )
+_BETWEEN_VALUES = ("and", "or")
 _NAMES_OF_NUMBERS = (
     *("age", "price", "year", "count", "number", "weight", "height", "score", "points", "size", "floor", "amount"),
     *("quantity", "rank", "level", "cost", "length", "width", "pages", "speed", "distance", "seats", "goals"),
@@ -88,8 +89,13 @@ def _field(rng: Random) -> str:
 
 
 def _word(rng: Random) -> str:
-    words = NOUNS if rng.random() < 0.7 else ADJECTIVES
-    return words[int(rng.random() * len(words))]
+    draw = rng.random()
+    if draw < 0.7:
+        words = NOUNS if draw < 0.5 else ADJECTIVES
+        return words[int(rng.random() * len(words))]
+    while (word := any_english(rng)).lower() in _BETWEEN_VALUES:
+        pass
+    return word
 
 
 def _pair(rng: Random) -> str:
@@ -122,7 +128,7 @@ class Layout:
 
     def holds_spaces(self) -> bool:
         """Whether a value may have a space in it, and still it is clear where it ends."""
-        return self.between_values in (", ", ",", " | ", "; ", "\t", "\n") and self.labelled != " "
+        return self.between_values in (", ", ",", " | ", "; ", "\t", "\n")
 
 
 _LINES = ("\n", "\n", "\n", "\n- ", "\n* ", "\n\u2022 ", "\n#. ", "\n#) ")

@@ -44,7 +44,8 @@ _SMALL_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight"
 
 # Words of wordings, never of values: with them the end of a value could not be told.
 NOT_A_VALUE = frozenset((*words.OTHERS, "please", "thanks", "thank", "min", "km", "called", "named", "stock", "shares",
-                         "share", "word", "file", "song", "device", "people", "minute", "minutes", "time"))  # fmt: skip
+                         "share", "word", "file", "song", "device", "people", "minute", "minutes", "time", "message",
+                         "restaurant", "weather", "timer", "alarm", "currency", "reservation"))  # fmt: skip
 
 _NOT_IN_A_TEXT = frozenset(("also", "then", "please", "thanks", "thank", "after", "first", "next", "now"))
 
@@ -134,9 +135,10 @@ def _text_word(rng: Random) -> str:
     draw = rng.random()
     if draw < 0.05:
         return str(rng.randint(0, 99))
-    while (word := words.english(rng) if draw < 0.5 else words.open_word(rng)) in _NOT_IN_A_TEXT:
-        pass
-    return word
+    while True:
+        word = words.any_english(rng) if draw < 0.5 else words.open_word(rng)
+        if word.lower() not in _NOT_IN_A_TEXT:
+            return word
 
 
 def _title(rng: Random) -> str:

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from importlib.resources import files
 from random import Random
 
-# Four paragraphs: nouns, verbs, adjectives, others. A word may stand in several; ENGLISH holds it once.
+# Five paragraphs: nouns, verbs, adjectives, function words, and what else requests are made of, inflected forms too. A
+# word may stand in several of the first four; ENGLISH holds it once. Words of the fifth are never values that a request
+# only names: many would be taken for a part of the request.
 _PARAGRAPHS = files("twinspark_demo.documents").joinpath("english.txt").read_text(encoding="utf-8").split("\n\n")
-NOUNS, VERBS, ADJECTIVES, OTHERS = (tuple(paragraph.split()) for paragraph in _PARAGRAPHS)
+NOUNS, VERBS, ADJECTIVES, OTHERS, FURTHER = (tuple(paragraph.split()) for paragraph in _PARAGRAPHS)
 ENGLISH: tuple[str, ...] = tuple(dict.fromkeys(NOUNS + VERBS + ADJECTIVES + OTHERS))
+_REQUESTS = OTHERS + FURTHER
 
 _ONSETS = (
     *"bcdfghjklmnprstvwyz",
@@ -18,6 +21,7 @@ _CODAS = (*"bdgklmnnprrstxz", "ck", "ld", "nd", "ng", "rn", "rt", "sh", "st")
 _CODA_WITHIN, _CODA_AT_END = 0.25, 0.6
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _DIGITS = "0123456789"
+_ENDINGS, _ENDING_SHARE, _CAPITAL_SHARE = ("s", "s", "ing", "ed", "er", "ly"), 0.1, 0.25
 _SHARES_OF_DIGITS = (0.0, 0.2, 0.4, 0.4, 0.5)
 
 
@@ -26,8 +30,17 @@ def english(rng: Random) -> str:
     return ENGLISH[int(rng.random() * len(ENGLISH))]
 
 
+def any_english(rng: Random) -> str:
+    """A word of `ENGLISH` or, every other time, of requests; now and then with an ending or a capital first letter."""
+    words = _REQUESTS if rng.random() < 0.5 else ENGLISH
+    word = words[int(rng.random() * len(words))]
+    if rng.random() < _ENDING_SHARE:
+        word += _ENDINGS[int(rng.random() * len(_ENDINGS))]
+    return word.capitalize() if rng.random() < _CAPITAL_SHARE else word
+
+
 def pseudo_word(rng: Random) -> str:
-    """A pronounceable word of 3 to about 12 letters in lower case that is not in `ENGLISH`."""
+    """A pronounceable word of 3 to about 12 letters in lower case that is no English word of the list."""
     while True:
         syllables = (1, 2, 2, 2, 3)[int(rng.random() * 5)]
         parts = []
@@ -76,4 +89,4 @@ def distinct(rng: Random, maker: Callable[[Random], str], count: int) -> list[st
     return list(found)
 
 
-_ENGLISH_SET = frozenset(ENGLISH)
+_ENGLISH_SET = frozenset(ENGLISH + FURTHER)

@@ -76,6 +76,8 @@ async def _score(
     ) as client:
         served = (await client.models.list()).data[0]
         server = Server(client, served.id, template)
+        if not await server.is_ready():
+            raise EvaluationError(f"the server at {base_url} is not ready: wait until its /health answers 200")
         if not await server.renders_alike(ask("Hello")):
             raise EvaluationError("the chat template of --model is not the one that is served")
         settings["tokens_per_filler_sentence"] = await _measure_filler(server)

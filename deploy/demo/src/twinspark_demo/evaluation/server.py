@@ -40,6 +40,16 @@ class Server:
         except openai.OpenAIError as error:
             return Answer(error=f"{type(error).__name__}: {error}", is_failed_request=True)
 
+    async def is_ready(self) -> bool:
+        """False where /health says that no request would be taken; a server without /health is asked."""
+        try:
+            await self.client.get(f"{str(self.client.base_url).removesuffix('/v1/')}/health", cast_to=object)
+        except openai.NotFoundError:
+            return True
+        except openai.APIStatusError:
+            return False
+        return True
+
     async def count_tokens(self, text: str) -> int | None:
         """Tokens of a text; None where the server has no /tokenize."""
         ids = await self._tokenize({"prompt": text, "add_special_tokens": False})

@@ -61,7 +61,7 @@ SPARSE_CHAINED = ForwardOptions(sparse=True, indexer_rows=128, mtp_depth=3)
 SHORT = Stage(
     name="short",
     feeds=(Feed("short", 1024, 36, DENSE),),
-    steps=9500,
+    steps=11_000,
     learning_rates=(2e-3, 1e-3),
     prompt_weight=0.1,
     warmup_steps=200,
@@ -69,14 +69,14 @@ SHORT = Stage(
 LONG = Stage(
     name="long",
     feeds=(Feed("short", 1024, 36, NOISY), Feed("short", 1024, 36, NOISY), Feed("long", 9216, 4, NOISY)),
-    steps=4300,
+    steps=5000,
     learning_rates=(1e-3, 3e-4),
     prompt_weight=0.02,
 )
 RECOVERY = Stage(
     name="recovery",
     feeds=(Feed("short", 1024, 36, SPARSE), Feed("long", 9216, 4, SPARSE), Feed("short", 1024, 36, SPARSE_CHAINED)),
-    steps=1800,
+    steps=2000,
     learning_rates=(3e-4, 2e-5),
     prompt_weight=0.02,
     indexer_rates=(3e-4, 3e-5),

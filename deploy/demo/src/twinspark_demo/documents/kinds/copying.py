@@ -1,4 +1,4 @@
-"""Copying: a text of 1 to 60 words, repeated exactly.
+"""Copying: a text of 1 to 60 words, repeated exactly, also one that is a request itself.
 
 Quotes, fences and tags around the whole text are not part of it. A text without them goes on to the end of the message
 or begins with it; a single word behind its noun ("the code 7xk2q.") ends before the stop.
@@ -11,15 +11,19 @@ from twinspark_demo.documents.open_text import text
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import PLAIN_SHARE, instruction, order, plain, upper_first
 from twinspark_demo.documents.remarks import with_remark
+from twinspark_demo.documents.said import object_text, sentences, turn_text
 from twinspark_demo.documents.turn import Setting, Turn
 from twinspark_demo.documents.words import NOUNS
 
 KIND = "copy"
 MOST_WORDS = 60
-_REPEATING_SHARE, _SAID_SHARE = 0.35, 0.25  # long texts of repeated words; wishes that are no order
+# Long texts of repeated words; wishes that are no order; texts from other conversations.
+_REPEATING_SHARE, _SAID_SHARE, _SAID_ELSEWHERE_SHARE = 0.45, 0.25, 0.3
 # A token of a code is about one character and the text stands in the document twice.
 _TOKENS_FOR_WORDING, _CHARACTERS_PER_TOKEN = 80, 1.2
 _QUOTES = (('"', '"'), ('"', '"'), ("'", "'"), ("`", "`"), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"))
+_NESTED_SHARE, _MOST_NESTED_WORDS = 0.03, 12
+_FENCES = (("```\n", "\n```"), ("<text>", "</text>"), ("---\n", "\n---"), ("<text>\n", "\n</text>"))
 
 _VERB = (
     "{repeat|repeat|copy|copy|echo|say|write|return|reproduce|output|print|type|give back|send back|quote|write down"
@@ -132,21 +136,51 @@ def make(rng: Random, budget: int) -> Conversation:
 
 def turn(rng: Random, budget: int, most_words: int = MOST_WORDS) -> Turn:
     """A request to copy at most `most_words` words."""
+    if rng.random() < _NESTED_SHARE and most_words > _MOST_NESTED_WORDS:
+        inner = turn(rng, budget // 2, _MOST_NESTED_WORDS).request
+        if _is_clear(inner) and len(inner.split()) <= most_words:
+            return Turn(_after_colon(rng, inner), inner)  # the first of two requests holds
+    payload = _payload(rng, budget, most_words)
+    if " " not in payload and rng.random() < 0.3:
+        quoted = payload if rng.random() < 0.6 else _quoted(rng, payload)
+        return Turn(order(rng, _NOUNED.write(rng, q=quoted)), payload)
+    return Turn(_FORMS[int(rng.random() * len(_FORMS))](rng, payload), payload)
+
+
+def _payload(rng: Random, budget: int, most_words: int) -> str:
+    """A text with something to read in it, and not in quotes as a whole."""
+    while True:
+        payload = _said_elsewhere(rng, most_words) if rng.random() < _SAID_ELSEWHERE_SHARE else ""
+        payload = _shortened(payload or _words(rng, most_words), budget)
+        if _is_clear(payload):
+            return payload
+
+
+def _is_clear(payload: str) -> bool:
+    is_quoted = any(payload.startswith(left) and payload.endswith(right) for left, right in _QUOTES)
+    return any(map(str.isalnum, payload)) and not is_quoted
+
+
+def _words(rng: Random, most: int) -> str:
     draw = rng.random()
     repeats = draw < _REPEATING_SHARE
     if repeats:
         count = 40 + int(rng.random() * (MOST_WORDS - 39))
-    elif draw < 0.55:
+    elif draw < 0.62:
         count = 1 + int(rng.random() * 3)
-    elif draw < 0.75:
+    elif draw < 0.79:
         count = 4 + int(rng.random() * 16)
     else:
         count = 16 + int(rng.random() * (MOST_WORDS - 15))
-    payload = _shortened(text(rng, min(count, most_words), repeats), budget)
-    if count == 1 and rng.random() < 0.3:
-        quoted = payload if rng.random() < 0.6 else _quoted(rng, payload)
-        return Turn(order(rng, _NOUNED.write(rng, q=quoted)), payload)
-    return Turn(_FORMS[int(rng.random() * len(_FORMS))](rng, payload), payload)
+    return text(rng, min(count, most), repeats)
+
+
+def _said_elsewhere(rng: Random, most_words: int) -> str:
+    """Sentences, something from another conversation, or JSON; empty if what was drawn is too long."""
+    payload = (sentences, sentences, sentences, turn_text, turn_text, turn_text, object_text)[int(rng.random() * 7)](
+        rng
+    )
+    return payload.strip() if len(payload.split()) <= most_words else ""
 
 
 def _shortened(payload: str, budget: int) -> str:
@@ -157,8 +191,8 @@ def _shortened(payload: str, budget: int) -> str:
 
 
 def _quoted(rng: Random, payload: str) -> str:
-    """The payload in marks that do not occur in it."""
-    pairs = [pair for pair in _QUOTES if pair[0] not in payload]
+    """The payload in marks that do not occur in it; in none if all do."""
+    pairs = [pair for pair in _QUOTES if not any(mark in payload for mark in pair)] or [("", "")]
     left, right = pairs[int(rng.random() * len(pairs))]
     return left + payload + right
 
@@ -182,11 +216,15 @@ def _said(rng: Random) -> str:
 def _bare(rng: Random, payload: str) -> str:
     if "\n" in payload:
         return _after_colon(rng, payload)
-    return instruction(rng, _BARE.write(rng)) + (" " if rng.random() < 0.6 else ": ") + payload
+    # A text with a colon in it could begin behind that.
+    between = ": " if ":" in payload or rng.random() < 0.4 else " "
+    return instruction(rng, _BARE.write(rng)) + between + payload
 
 
 def _in_quotes(rng: Random, payload: str) -> str:
     quoted = _quoted(rng, payload)
+    if quoted == payload:
+        return _after_colon(rng, payload)
     draw = rng.random()
     if draw < 0.5:
         return order(rng, _INLINE.write(rng, q=quoted))
@@ -206,9 +244,9 @@ def _introduced(rng: Random, payload: str) -> str:
 
 
 def _fenced(rng: Random, payload: str) -> str:
-    opening, closing = (("```\n", "\n```"), ("<text>", "</text>"), ("---\n", "\n---"), ("<text>\n", "\n</text>"))[
-        int(rng.random() * 4)
-    ]
+    opening, closing = _FENCES[int(rng.random() * len(_FENCES))]
+    if opening.strip() in payload:
+        return _after_colon(rng, payload)
     block = opening + payload + closing
     if rng.random() < 0.6:
         task = _said(rng) if rng.random() < _SAID_SHARE else instruction(rng, _TASK.write(rng))

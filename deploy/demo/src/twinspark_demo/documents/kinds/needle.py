@@ -10,7 +10,7 @@ from twinspark_demo.documents.open_text import near
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import upper_first
 from twinspark_demo.documents.turn import Setting, Turn
-from twinspark_demo.documents.words import code, name
+from twinspark_demo.documents.words import any_english, code, name
 
 KIND = "needle"
 NOTED = "Noted."
@@ -20,6 +20,7 @@ _BEGINNING, _NEEDLE, _LONG_NEEDLE, _FURTHER = 45, 24, 42, 60
 _AROUND = 8  # a code costs more than its characters, a turn has marks
 _CHARACTERS_PER_TOKEN = 1.95  # of filler
 _LEAST_FILLER, _LONG_SHARE = 16, 0.15
+_SHORT_NEEDLES_SHARE = 0.5  # of documents: only with short sentences do many codes fit into a short row
 
 _LISTED = ("{}: {}", "- {}: {}", "{} - {}", "{} = {}", "* {} {}")
 
@@ -53,7 +54,7 @@ def make(rng: Random, budget: int) -> Conversation:
 
 
 def _count(rng: Random, budget: int) -> int:
-    each = _NEEDLE if rng.random() < 0.25 else _LONG_NEEDLE
+    each = _NEEDLE if rng.random() < _SHORT_NEEDLES_SHARE else _LONG_NEEDLE
     most = max(1, min(MOST_NEEDLES, (budget - _BEGINNING - _FURTHER) // each))
     if most > MANY_NEEDLES and rng.random() < 0.75:
         return MANY_NEEDLES + int(rng.random() * (most - MANY_NEEDLES + 1))
@@ -69,7 +70,7 @@ def _codes(rng: Random, count: int) -> dict[str, str]:
     alike = rng.random() < 0.15
     names: dict[str, str] = {}  # the words by themselves in small letters
     while len(names) < count:
-        found = name(rng)
+        found = name(rng) if rng.random() < 0.85 else any_english(rng).capitalize()
         if alike and names and rng.random() < 0.4:
             found = near(rng, next(reversed(names))).capitalize()
         if len(found) > 2:
