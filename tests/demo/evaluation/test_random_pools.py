@@ -1,4 +1,4 @@
-"""The longest needles need the indexer: with random pools in place of the selected ones they are not found."""
+"""Whether the longest needles need the indexer: with random pools instead of the selected ones none may be found."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,10 +35,14 @@ Answerer = Callable[[Prompt], Answer]
 
 
 class RandomPools:
-    """In place of select_pools: as many pools of the same candidates, drawn anew for each row and layer."""
+    """In place of select_pools: as many pools of the same candidates, those that come first in one random order.
+
+    All rows and layers follow that order. Drawn anew for each row, pools would add up: ten rows of a question with two
+    layers come upon half of all pools, and what each has read is passed on.
+    """
 
     def __init__(self) -> None:
-        self._generator = torch.Generator().manual_seed(5)
+        self._ranks = torch.randperm(CONTEXT, generator=torch.Generator().manual_seed(5)).float()
 
     def __call__(
         self,
@@ -54,7 +58,7 @@ class RandomPools:
         num_complete = (positions + 1) // pool
         most = max(int(num_complete.max()), num_selected)
         candidate = torch.arange(most)[None] < num_complete[:, None]
-        keys = torch.rand(len(positions), most, generator=self._generator)
+        keys = self._ranks[:most].expand(len(positions), most)
         drawn = keys.masked_fill(~candidate, -1.0).topk(num_selected, dim=1).indices
         chosen = drawn.where(candidate.gather(1, drawn), most).sort(dim=1).values
         return chosen.where((chosen < most) & (slots[:, None] >= 0), -1)
@@ -131,11 +135,15 @@ def generate(runner: Runner[ModelState], ids: list[int]) -> list[int]:
     return output
 
 
-def test_needles_are_found_with_the_selected_pools_and_not_with_random_ones(
+def test_needles_are_found_with_the_selected_pools(prompts: list[Prompt], answerer: Answerer) -> None:
+    selected = [is_right(prompt, answerer(prompt)) for prompt in prompts[:NUM_SELECTED]]
+    assert sum(selected) >= NUM_SELECTED - 1
+
+
+@pytest.mark.xfail(strict=True, reason="the recurrent layers carry about half of 33 codes: deploy/demo/README.md")
+def test_needles_are_not_found_with_random_pools(
     prompts: list[Prompt], answerer: Answerer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    selected = [is_right(prompt, answerer(prompt)) for prompt in prompts[:NUM_SELECTED]]
     monkeypatch.setattr(dsa_layer, "select_pools", RandomPools())
     drawn = [is_right(prompt, answerer(prompt)) for prompt in prompts]
-    assert sum(selected) >= NUM_SELECTED - 1
     assert sum(drawn) == 0

@@ -5,8 +5,8 @@ from importlib.resources import files
 from random import Random
 
 # Five paragraphs: nouns, verbs, adjectives, function words, and what else requests are made of, inflected forms too. A
-# word may stand in several of the first four; ENGLISH holds it once. Words of the fifth are never values that a request
-# only names: many would be taken for a part of the request.
+# word may stand in several of the first four. ENGLISH holds it once, and none of the fifth: as an argument of a call
+# many of these would be taken for a part of the request.
 _PARAGRAPHS = files("twinspark_demo.documents").joinpath("english.txt").read_text(encoding="utf-8").split("\n\n")
 NOUNS, VERBS, ADJECTIVES, OTHERS, FURTHER = (tuple(paragraph.split()) for paragraph in _PARAGRAPHS)
 ENGLISH: tuple[str, ...] = tuple(dict.fromkeys(NOUNS + VERBS + ADJECTIVES + OTHERS))
