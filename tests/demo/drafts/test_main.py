@@ -126,7 +126,17 @@ def test_a_kind_that_cannot_be_measured_is_named(kinds: str, said: str, served_f
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     result = run(tmp_path / "nowhere")
     assert result.exit_code == 1
-    assert "nowhere" in result.output
+    lacks = "config.json, chat_template.jinja, tokenizer.json"
+    assert result.output == f"{tmp_path / 'nowhere'}: it lacks {lacks}: give --model a folder that is served\n"
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_anything_is_measured(
+    served_folder: Path, tmp_path: Path
+) -> None:
+    result = run(served_folder, "--kinds", "copy", "--json", tmp_path)
+    assert result.exit_code == 1
+    assert f"--json {tmp_path} is a folder" in result.output
+    assert "[drafts]" not in result.output
 
 
 @pytest.mark.slow

@@ -147,9 +147,39 @@ async def test_another_template_than_the_served_one_is_refused(
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["--kinds", "poetry"], "unknown kind poetry"), (["--kinds", "copy"], "no server answers")],
+    [
+        (["--kinds", "poetry"], "unknown kind poetry"),
+        (["--kinds", "tool"], "or needle for all of its sizes"),
+        (["--kinds", "copy"], "no server answers"),
+    ],
 )
 async def test_what_cannot_be_scored_is_said(arguments: list[str], said: str) -> None:
     result = await evaluate("http://127.0.0.1:9", *arguments)
     assert result.exit_code == 1
     assert said in result.output
+
+
+async def test_an_address_may_end_in_v1_or_a_slash(start_server: Any, tmp_path: Path) -> None:
+    url = await start_server()
+    result = await evaluate(f"{url}/v1/", "--kinds", "copy", "--json", tmp_path / "r.json")
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "r.json").read_text())["settings"]["base_url"] == url
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:abc", "localhost:8300", "127.0.0.1:8300", "http://[::1", ""])
+async def test_an_address_that_is_none_is_refused(address: str) -> None:
+    result = await evaluate(address, "--kinds", "copy")
+    assert result.exit_code == 1
+    assert result.output == f"--base-url {address}: http://HOST:PORT is needed, for example http://127.0.0.1:8000\n"
+
+
+@pytest.mark.parametrize(("name", "said"), [("", "is a folder"), ("file/report.json", "cannot be written")])
+async def test_a_report_that_could_not_be_written_is_refused_before_anything_is_asked(
+    name: str, said: str, start_server: Any, known: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    result = await evaluate(await start_server(), "--kinds", "copy", "--json", tmp_path / name)
+    assert result.exit_code == 1
+    assert result.output.startswith(f"--json {tmp_path / name} {said}")
+    assert known.requests == []
+    assert (tmp_path / "file").read_text() == "kept"

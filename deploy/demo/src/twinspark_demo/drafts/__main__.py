@@ -11,7 +11,11 @@ import typer
 from twinspark_demo.drafts.measure import KindDrafts, measure
 from twinspark_demo.drafts.report import JUDGED_KINDS, build_report, format_table, is_good_enough, weights_digest
 from twinspark_demo.evaluation.drawing import COUNT, SEED, expand_kinds
+from twinspark_demo.evaluation.report import prepare_file
+from twinspark_demo.evaluation.template import FILE
 from twinspark_engine.model.checkpoint_error import CheckpointError
+
+NEEDED_FILES = ("config.json", FILE, "tokenizer.json")
 
 
 def main(
@@ -27,17 +31,26 @@ def main(
     measured: list[KindDrafts] = []
     started = time.monotonic()
     try:
+        _refuse_other_folder(model)
+        if json_file is not None:
+            prepare_file(json_file)
         for kind in measure(model, expand_kinds(kinds), count, seed):
             measured.append(kind)
             print(f"[drafts] {kind.kind}: after {time.monotonic() - started:.1f} s", file=sys.stderr)
     except (OSError, CheckpointError, ValueError) as error:
         sys.exit(f"{model}: {error}")
+    print(format_table(measured))
+    sys.stdout.flush()
     if json_file is not None:
         settings = {"model": model.name, "weights_sha256": weights_digest(model), "count": count, "seed": seed}
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(build_report(measured, settings), indent=2) + "\n", encoding="utf-8")
-    print(format_table(measured))
     raise typer.Exit(0 if is_good_enough(measured) else 1)
+
+
+def _refuse_other_folder(folder: Path) -> None:
+    missing = [name for name in NEEDED_FILES if not (folder / name).is_file()]
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}: give --model a folder that is served")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,15 @@ from openai import AsyncOpenAI
 from twinspark_demo.evaluation.drawing import COUNT, SEED, draw_prompts, expand_kinds
 from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, TOKENS_PER_SENTENCE, sample_text
 from twinspark_demo.evaluation.prompt import ask
-from twinspark_demo.evaluation.report import build_report, format_failures, format_table, is_good_enough
+from twinspark_demo.evaluation.report import (
+    build_report,
+    format_failures,
+    format_table,
+    is_good_enough,
+    prepare_file,
+)
 from twinspark_demo.evaluation.scoring import KindScore, score_kind
-from twinspark_demo.evaluation.server import Server
+from twinspark_demo.evaluation.server import Server, root_address
 from twinspark_demo.evaluation.template import DEMO_FOLDER, load_template
 
 TIMEOUT_SECONDS = 600
@@ -28,7 +34,9 @@ class EvaluationError(Exception):
 
 
 def main(
-    base_url: Annotated[str, typer.Option(help="Address of the server, without /v1.")] = "http://127.0.0.1:8000",
+    base_url: Annotated[
+        str, typer.Option(help="Address of the server; /v1 may stand behind it.")
+    ] = "http://127.0.0.1:8000",
     kinds: Annotated[str, typer.Option(help="Kinds, separated by commas; empty: all.")] = "",
     count: Annotated[int, typer.Option(min=1, help="Prompts of each kind.")] = COUNT,
     seed: Annotated[int, typer.Option(help="Another seed, other prompts.")] = SEED,
@@ -37,24 +45,26 @@ def main(
     api_key: Annotated[str, typer.Option(help="Key, if the server asks for one.")] = "none",
 ) -> None:
     """Score the answers of a running server."""
-    settings = {"base_url": base_url, "count": count, "seed": seed, "model": model.name}
     try:
+        address = root_address(base_url)
+        settings = {"base_url": address, "count": count, "seed": seed, "model": model.name}
+        if json_file is not None:
+            prepare_file(json_file)
         names = expand_kinds(kinds)
         template = _template_for(names, model)
-        scores, served = asyncio.run(_score(base_url.rstrip("/"), api_key, template, names, settings))
+        scores, served = asyncio.run(_score(address, api_key, template, names, settings))
     except openai.APIConnectionError:
         sys.exit(f"no server answers at {base_url}: start one with `make run`, or give BASE_URL=")
     except openai.APIStatusError as error:
         sys.exit(f"{base_url} answered {error.status_code}: {error.message}")
     except (EvaluationError, ValueError) as error:
         sys.exit(str(error))
-    if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        report = build_report(scores, settings, served)
-        json_file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(format_table(scores))
     sys.stdout.flush()
     print(format_failures(scores), file=sys.stderr)
+    if json_file is not None:
+        report = build_report(scores, settings, served)
+        json_file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     raise typer.Exit(0 if is_good_enough(scores) else 1)
 
 

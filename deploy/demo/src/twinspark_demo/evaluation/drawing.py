@@ -27,6 +27,8 @@ SEED = 905_417_263
 COUNT = 50
 LONGEST_COUNT = 20
 """Prompts of 8,000 tokens at most."""
+ALL_NEEDLES = "needle"
+"""Means the needles of all sizes."""
 
 Make = Callable[[random.Random, Wording], Prompt]
 
@@ -89,8 +91,10 @@ def expand_kinds(names: str) -> list[str]:
     known = list(kinds())
     wanted: set[str] = set()
     for name in filter(None, map(str.strip, names.split(","))):
-        found = {kind for kind in known if kind == name or (name == "needle" and kind.startswith("needle_"))}
+        found = {kind for kind in known if kind == name or (name == ALL_NEEDLES and kind.startswith("needle_"))}
         if not found:
-            raise ValueError(f"unknown kind {name}: one of {', '.join(known)} is needed")
+            raise ValueError(
+                f"unknown kind {name}: one of {', '.join(known)} is needed, or {ALL_NEEDLES} for all of its sizes"
+            )
         wanted |= found
     return [kind for kind in known if kind in wanted or not wanted]

@@ -3,6 +3,7 @@
 import datetime
 import platform
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from twinspark_demo.evaluation.scoring import CONCURRENCY, GREEDY, SAMPLED, KindScore, Outcome
@@ -41,6 +42,23 @@ def format_failures(scores: Sequence[KindScore]) -> str:
         if len(ordered) > _SHOWN_FAILURES:
             lines.append(f"{score.kind}: {len(ordered) - _SHOWN_FAILURES} more")
     return "\n".join(lines)
+
+
+def prepare_file(path: Path) -> None:
+    """Makes the folder of a file that is to be written when all is measured; ValueError if it could not be written.
+
+    No file is left behind, and one that is there keeps its content.
+    """
+    try:
+        if path.is_dir():
+            raise ValueError(f"--json {path} is a folder: name a file in it")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        path.open("a", encoding="utf-8").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise ValueError(f"--json {path} cannot be written: {error}") from error
 
 
 def build_report(scores: Sequence[KindScore], settings: Mapping[str, Any], served: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 from jinja2 import Template
@@ -18,6 +19,18 @@ MAX_TOKENS = 1_536
 
 Sampling = Mapping[str, int]
 """temperature 0 for greedy; a seed alone for the folder's own settings."""
+
+
+def root_address(base_url: str) -> str:
+    """The address http://HOST:PORT without a /v1 or slash behind it; ValueError if it is no such address."""
+    try:
+        parts = urlsplit(base_url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or half an IPv6 address
+        is_address = False
+    if not is_address:
+        raise ValueError(f"--base-url {base_url}: http://HOST:PORT is needed, for example http://127.0.0.1:8000")
+    return base_url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 
 @dataclass(slots=True)
