@@ -60,6 +60,13 @@ def test_a_folder_of_no_run_is_refused(tmp_path: Path) -> None:
         load_shards(tmp_path / "nothing")
 
 
+def test_a_served_folder_is_no_runs_folder(tmp_path: Path) -> None:
+    save_shards(tmp_path, state(matrices=2), PLACE)
+    (tmp_path / "place.json").unlink()  # a served folder has an index, but no place
+    with pytest.raises(FileNotFoundError, match=r"holds no place\.json: it is no folder of a training run's shards"):
+        load_shards(tmp_path)
+
+
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     save_shards(tmp_path, state(matrices=12), PLACE)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import torch
 
 from twinspark_demo.quantization import Exl3Tensors, dequantize
@@ -55,3 +56,10 @@ def test_quantized_experts_train_again(small_model: DemoModel, tmp_path: Path) -
     start_from(tmp_path, other, tokenizer)
     assert all(torch.equal(matrix, dequantize(experts[prefix])) for prefix, matrix in other.expert_matrices())
     assert all(parameter.requires_grad for parameter in other.parameters())
+
+
+def test_a_folder_without_a_tokenizer_is_refused(small_model: DemoModel, tmp_path: Path) -> None:
+    RunState().save(tmp_path, small_model)
+    tokenizer = write_tokenizer(tmp_path / "new.json", ["t"])
+    with pytest.raises(FileNotFoundError, match=r"holds no tokenizer\.json"):
+        start_from(tmp_path, small_model, tokenizer)

@@ -53,6 +53,8 @@ def load_shards(folder: Path) -> tuple[dict[str, Tensor], Place]:
     """Tensors as stored, on the CPU, and the place; FileNotFoundError or ValueError names what is missing."""
     if not (folder / INDEX_NAME).is_file():
         raise FileNotFoundError(f"{folder} holds no {INDEX_NAME}: no run has saved there")
+    if not (folder / PLACE_NAME).is_file():
+        raise FileNotFoundError(f"{folder} holds no {PLACE_NAME}: it is no folder of a training run's shards")
     weight_map: Mapping[str, str] = json.loads((folder / INDEX_NAME).read_text(encoding="utf-8"))["weight_map"]
     files = sorted(set(weight_map.values()))
     missing = [file for file in files if not (folder / file).exists()]

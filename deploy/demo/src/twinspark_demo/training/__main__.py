@@ -29,11 +29,11 @@ def main(
     begin_with: Annotated[
         Path | None, typer.Option(help="Folder of shards whose weights the plan begins with.")
     ] = None,
-    tokenizer: Annotated[Path, typer.Option(help="tokenizer.json.")] = COMMITTED_TOKENIZER,
+    tokenizer: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="tokenizer.json.")] = COMMITTED_TOKENIZER,
     steps: Annotated[list[str], typer.Option(help="STAGE=N: another number of steps; 0 leaves a stage out.")] = [],  # noqa: B006
     seed: Annotated[int, typer.Option(help="Another seed, other weights and documents.")] = 0,
-    report_every: Annotated[int, typer.Option(help="Steps between two lines.")] = 50,
-    save_every: Annotated[int, typer.Option(help="Steps between two sets of shards.")] = 1000,
+    report_every: Annotated[int, typer.Option(min=1, help="Steps between two lines.")] = 50,
+    save_every: Annotated[int, typer.Option(min=1, help="Steps between two sets of shards.")] = 1000,
 ) -> None:
     """Train the demo model: dense short rows, long rows with the indexers, then quantized experts and recovery."""
     stages = [stage for stage in planned(steps) if stage.steps]
@@ -54,13 +54,14 @@ def main(
             state = load_state(resume, model)
         if begin_with is not None:
             start_from(begin_with, model, tokenizer)
+        rest = state.rest_of(stages)
     except (OSError, KeyError, ValueError) as error:
         sys.exit(f"{resume or begin_with}: {error}")
     model.to(cluster.device)
     workers = max((os.cpu_count() or 1) // cluster.world_size - SPARE_CORES, 0)
     options = RunOptions(out, tokenizer, workers, report_every, save_every)
     run = TrainingRun(model, state, cluster, options)
-    for stage in state.rest_of(stages):
+    for stage in rest:
         run.run(stage)
     run.check(CheckRows(), sparse=stages[-1].quantized)
     cluster.leave()

@@ -20,9 +20,12 @@ def start_from(folder: Path, model: DemoModel, tokenizer: Path) -> None:
     """Fills the model from the shards of another run, experts included, and everything trains.
 
     Each row of the embedding and of the head goes to the id that the run's tokenizer gives to its token; a token that
-    the folder's own tokenizer lacks keeps the model's fresh rows. Raises what load_shards and load_plain raise.
+    the folder's own tokenizer lacks keeps the model's fresh rows. Raises what load_shards and load_plain raise, and
+    FileNotFoundError for a folder without a tokenizer.
     """
     tensors, _ = load_shards(folder)
+    if not (folder / TOKENIZER_NAME).is_file():
+        raise FileNotFoundError(f"{folder} holds no {TOKENIZER_NAME}: put the one of its run there")
     old, new = _ids(folder / TOKENIZER_NAME), _ids(tokenizer)
     moved = torch.tensor([(old[token], row) for token, row in new.items() if token in old]).view(-1, 2).t()
     for name in (EMBED, HEAD):

@@ -32,9 +32,21 @@ class RunState:
         return self.place.step if self.place.stage == stage.name else 0
 
     def rest_of(self, stages: Sequence[Stage]) -> Sequence[Stage]:
-        """The stages from the one that was reached on; all of them if it is none of these."""
+        """The stages from the one that was reached on; all of them at the start of a run.
+
+        Raises ValueError if the stage that was reached is left out: the earlier ones are done, and after the last one
+        the experts are quantized.
+        """
+        reached = self.place.stage
+        if reached == NOWHERE.stage:
+            return stages
         names = [stage.name for stage in stages]
-        return stages[names.index(self.place.stage) :] if self.place.stage in names else stages
+        if reached not in names:
+            raise ValueError(
+                f"the run is in stage {reached}, which is not among {', '.join(names)}: leave it in, with --steps "
+                f"{reached}=N for another number of steps, or give --begin-with instead of --resume"
+            )
+        return stages[names.index(reached) :]
 
     def save(self, folder: Path, model: DemoModel, beside: Mapping[str, Path] | None = None) -> None:
         """Writes the shards, and copies of the files `beside` under these names."""
