@@ -17,9 +17,9 @@ EQUAL_ERRORS = 1e-3  # relative; ties may go either way
 
 
 def main(
-    tiles: Annotated[int, typer.Option(help="How many.")] = 2048,
-    batch: Annotated[int, typer.Option(help="Tiles searched at once on a GPU.")] = viterbi.DEVICE_BATCH,
-    bits: Annotated[int, typer.Option(help="Bits a weight.")] = 4,
+    tiles: Annotated[int, typer.Option(min=1, help="How many.")] = 2048,
+    batch: Annotated[int, typer.Option(min=1, help="Tiles searched at once on a GPU.")] = viterbi.DEVICE_BATCH,
+    bits: Annotated[int, typer.Option(min=1, max=8, help="Bits a weight.")] = 4,
     device: Annotated[str, typer.Option(help="Where.")] = "cuda",
 ) -> None:
     """Encode random tiles with the mcg codebook on a device, and some of them on the CPU for comparison."""
@@ -27,7 +27,7 @@ def main(
     weights = (
         SCALE * CODEBOOK_STD * torch.randn(tiles, viterbi.TILE_WEIGHTS, generator=torch.Generator().manual_seed(0))
     )
-    there = weights.to(device)
+    there = _moved(weights, device)
     _timed_encode(there[:batch], bits)
     states, seconds = _timed_encode(there, bits)
     error = _error(states.cpu(), weights)
@@ -41,6 +41,14 @@ def main(
     typer.echo(f"CPU: mean squared error {expected:.6f} against {actual:.6f}, {equal:.2%} of the states equal")
     if abs(actual - expected) > EQUAL_ERRORS * expected:
         raise typer.Exit(1)
+
+
+def _moved(weights: Tensor, device: str) -> Tensor:
+    try:
+        return weights.to(device)
+    except (RuntimeError, AssertionError) as error:  # AssertionError: PyTorch was built without CUDA
+        reason = str(error).partition("\n")[0]
+        raise typer.BadParameter(f"--device {device}: {reason}; --device cpu is always possible") from error
 
 
 def _timed_encode(tiles: Tensor, bits: int) -> tuple[Tensor, float]:
