@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from twinspark_demo.training.check import Ability
 
-COLUMNS = ("main", "mtp", "indexer", "answer right", "draft right")
+COLUMNS = ("main", "mtp", "indexer", "memory", "answer right", "draft right")
 
 
 class Progress:

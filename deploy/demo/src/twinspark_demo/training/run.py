@@ -60,7 +60,7 @@ class TrainingRun:
 
     def _train(self, stage: Stage, first: int, progress: Progress) -> None:
         optimizer = FlatAdamW(dict(self._model.named_parameters()))
-        weights = LossWeights(mtp=stage.mtp_weight, indexer=1.0)
+        weights = LossWeights(mtp=stage.mtp_weight, indexer=1.0, memory=stage.memory_weight)
         step = TrainingStep(self._model, optimizer, weights, self._cluster)
         feeds = [
             _RunningFeed(feed, self._rows(stage, index, first), stage, self._cluster)

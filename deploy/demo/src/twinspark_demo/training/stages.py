@@ -28,6 +28,7 @@ class Stage:
     learning_rates: tuple[float, float]  # first and last
     prompt_weight: float  # loss weight of what others than the assistant say
     mtp_weight: float = 0.3  # of each depth
+    memory_weight: float = 0.1  # so that attention, not the recurrent state, finds what lies far back
     indexer_rates: tuple[float, float] = (1e-3, 1e-3)
     warmup_steps: int = 100
     quantized: bool = False  # starts from quantized, frozen experts

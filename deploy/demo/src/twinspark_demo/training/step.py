@@ -26,6 +26,7 @@ class LossWeights:
 
     mtp: float
     indexer: float
+    memory: float
 
 
 class TrainingStep:
@@ -38,8 +39,8 @@ class TrainingStep:
         self._model, self._optimizer = model, optimizer
         self._weights, self._cluster = weights, cluster
         device, config = cluster.device, model.config
-        # main, first MTP depth, indexer, answer tokens right, their MTP drafts right: sums over the steps since read.
-        self._sums = torch.zeros(5, device=device)
+        # Sums over the steps since read: main loss, first MTP depth, indexer, memory, answer tokens right, drafts right.
+        self._sums = torch.zeros(6, device=device)
         routers = len(moe_layers(config, has_mtp=True))
         self._load = torch.zeros(routers, config.n_routed_experts, device=device)
         self._feeds: list[Callable[[], object]] = []
@@ -71,7 +72,7 @@ class TrainingStep:
         self._apply()
 
     def read_sums(self) -> list[float]:
-        """Sums since the last call of: main, MTP and indexer loss, shares of right answer tokens and first drafts."""
+        """Sums since the last call of: the four losses, shares of right answer tokens and of right first drafts."""
         sums = [float(value) for value in self._sums.tolist()]
         self._sums.zero_()
         return sums
@@ -108,11 +109,14 @@ class TrainingStep:
     def _accumulate(self, batch: TrainingBatch, options: ForwardOptions) -> None:
         self._optimizer.zero()
         losses = self._model(batch, options)
-        total = losses.main + self._weights.mtp * torch.stack(losses.mtp).sum() + self._weights.indexer * losses.indexer
+        weights = self._weights
+        total = losses.main + weights.mtp * torch.stack(losses.mtp).sum()
+        total = total + weights.indexer * losses.indexer + weights.memory * losses.memory
         total.backward()
         with torch.no_grad():
             self._load.copy_(losses.router_load)
-            self._sums += torch.stack((losses.main, losses.mtp[0], losses.indexer, *_shares(batch, losses))).detach()
+            means = (losses.main, losses.mtp[0], losses.indexer, losses.memory)
+            self._sums += torch.stack((*means, *_shares(batch, losses))).detach()
 
     def _update(self) -> None:
         self._optimizer.update()

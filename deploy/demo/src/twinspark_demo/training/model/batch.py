@@ -35,6 +35,7 @@ class Losses:
     main: Tensor
     mtp: tuple[Tensor, ...]  # one a depth
     indexer: Tensor  # 0 without indexer_rows
+    memory: Tensor  # how long KDA channels remember, see kda.py
     correct: Tensor  # bool [B, T]: this token was the most likely one, given those before it
     mtp_correct: Tensor  # bool [B, T]: the same of the first MTP depth
     router_load: Tensor  # fp32 [MoE layers, experts] rows sent to each expert; the MTP layer is the last

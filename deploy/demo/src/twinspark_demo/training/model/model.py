@@ -42,6 +42,7 @@ class _Forward:
     steps: list[MtpStep]
     loads: list[Tensor] = field(default_factory=list)
     index_losses: list[Tensor] = field(default_factory=list)
+    memory_losses: list[Tensor] = field(default_factory=list)
 
 
 class DemoModel(nn.Module):
@@ -70,6 +71,7 @@ class DemoModel(nn.Module):
             main=main,
             mtp=tuple(loss for loss, _ in drafts),
             indexer=torch.stack(index_losses).mean(),
+            memory=torch.stack(run.memory_losses).mean(),
             correct=correct,
             mtp_correct=drafts[0][1],
             router_load=torch.stack(run.loads),
@@ -172,7 +174,9 @@ class DemoModel(nn.Module):
         self, x: Tensor, layer: int, w: Weights, layout: RowLayout, options: ForwardOptions, run: _Forward
     ) -> Tensor:
         if self.config.attention_kinds[layer] is AttentionKind.KDA:
-            return kda_attention(x, w, layout, self.config, self._chains)
+            kda = kda_attention(x, w, layout, self.config, self._chains)
+            run.memory_losses.append(kda.memory_loss)
+            return kda.y
         output = DsaBlock(w, self.config, self._chains, layout, options)(x)
         if output.index_loss is not None:
             run.index_losses.append(output.index_loss)
