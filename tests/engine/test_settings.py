@@ -28,6 +28,8 @@ def test_what_changes_a_shape_a_bit_or_the_order_of_exchanges_is_agreed_and_noth
         "context",
         "dtype",
         "exchange_timeout_ms",
+        "kv_blocks",
+        "kv_dtype",
         "max_top_logprobs",
         "seed_salt",
         "slots",

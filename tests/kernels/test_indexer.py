@@ -7,6 +7,7 @@ from transformers import Glm5NextTextConfig
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
 from support.hf_reference import StableTopk
+from support.paged import paged
 from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_counts, same_bits, threads
 from support.schedules import (
     Schedule,
@@ -49,14 +50,15 @@ def run(
     sequences: Sequences, pools: Tensor, schedule: Schedule, pool: int, num_selected: int
 ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
     """Scores and selections."""
+    blocks = paged(pools)
 
     def select(*rows: Tensor) -> Tensor:
         q, w, slots, positions = rows
-        return select_pools(q, w, pools, slots, positions, num_selected=num_selected, pool=pool)
+        return select_pools(q, w, blocks, slots, positions, num_selected=num_selected, pool=pool)
 
     def score(*rows: Tensor) -> Tensor:
         q, w, slots, positions = rows
-        return pool_scores(q, w, pools, slots, positions, pool=pool).nan_to_num(neginf=-1e30)
+        return pool_scores(q, w, blocks, slots, positions, pool=pool).nan_to_num(neginf=-1e30)
 
     return (
         run_schedule(score, sequences, schedule, FIRST_POSITION),
@@ -101,7 +103,7 @@ def test_no_schedule_and_no_thread_count_moves_a_bit(pool: int, heads: int, widt
 @pytest.mark.parametrize("width", WIDTHS)
 def test_one_row_of_each_of_any_number_of_slots_keeps_its_scores(width: int) -> None:
     most = max(ROW_COUNTS)
-    pools = torch.randn(most, 40, width)
+    pools = paged(torch.randn(most, 40, width))
 
     def score(q: Tensor, w: Tensor, slots: Tensor, positions: Tensor) -> Tensor:
         return pool_scores(q, w, pools, slots, positions, pool=4)
@@ -141,12 +143,12 @@ def test_all_candidates_are_taken_while_there_are_no_more_than_places(pool: int)
     q, w = torch.full((rows, 2, 8), torch.nan), torch.full((rows, 2), torch.nan)
     slots, positions = torch.zeros(rows, dtype=torch.int64), torch.arange(rows)
     limit = 5 * pool + pool - 1  # the first position with six candidates
-    pools = torch.full((2, 20, 8), torch.nan)
+    pools = paged(torch.full((2, 20, 8), torch.nan))
     dense = select_pools(q[:limit], w[:limit], pools, slots[:limit], positions[:limit], num_selected=5, pool=pool)
     for row in range(limit):
         count = (row + 1) // pool
         assert dense[row].tolist() == [*range(count), *[-1] * (5 - count)]
-    real = torch.randn(2, 20, 8)
+    real = paged(torch.randn(2, 20, 8))
     scored = select_pools(q.nan_to_num(1.0), w.nan_to_num(1.0), real, slots, positions, num_selected=5, pool=pool)
     assert same_bits(scored[:limit], dense)
     assert (scored[limit:] >= 0).all()
@@ -155,17 +157,17 @@ def test_all_candidates_are_taken_while_there_are_no_more_than_places(pool: int)
 def test_equal_scores_go_to_the_lower_pool() -> None:
     pools = torch.zeros(1, 40, 4)
     pools[0, [7, 19, 30], 0] = 3.0  # the others give exact zeros
-    q = torch.zeros(1, 2, 4)
+    blocks, q = paged(pools), torch.zeros(1, 2, 4)
     q[:, :, 0] = 1.0
     for weight, expected in ((1.0, [0, 1, 2, 7, 19, 30]), (-1.0, [0, 1, 2, 3, 4, 5])):
         w = torch.full((1, 2), weight)
         slots, positions = torch.zeros(1, dtype=torch.int64), torch.tensor([159])
-        assert select_pools(q, w, pools, slots, positions, num_selected=6, pool=4).tolist() == [expected]
+        assert select_pools(q, w, blocks, slots, positions, num_selected=6, pool=4).tolist() == [expected]
 
 
 def test_a_row_of_nan_selects_something_and_leaves_its_neighbours_alone() -> None:
     sequences = make_sequences(2, 4)
-    pools = make_pools(4, 4, LENGTHS, FIRST_POSITION)
+    pools = paged(make_pools(4, 4, LENGTHS, FIRST_POSITION))
     q, w = sequences[3]
     slots, positions = torch.full((70,), 3), torch.arange(70) + FIRST_POSITION
     expected = select_pools(q, w, pools, slots, positions, num_selected=32, pool=4)
@@ -195,7 +197,7 @@ def test_selection_agrees_with_transformers(kpool: int, length: int) -> None:
         w = module.weights_proj(x) * 3**-0.5
         ape = module.index_kpool_compress_ape.detach()
     slots, positions = torch.zeros(length, dtype=torch.int64), torch.arange(length)
-    rings, pools = torch.zeros(2, 2, 64, 20), torch.zeros(2, 400 // kpool, 20)
+    rings, pools = torch.zeros(2, 2, 64, 20), paged(torch.zeros(1, 400 // kpool, 20))
     update_pools(keys, gates, ape, rings[0], rings[1], pools, slots, positions)
     scores = pool_scores(q, w, pools, slots, positions, pool=kpool)
     width = seen[0].shape[-1]
@@ -209,13 +211,13 @@ def test_selection_agrees_with_transformers(kpool: int, length: int) -> None:
 
 
 def test_wrong_shapes_and_dtypes_are_refused_by_name() -> None:
-    q, w, pools = torch.zeros(2, 3, 8), torch.zeros(2, 3), torch.zeros(3, 9, 8)
+    q, w, pools = torch.zeros(2, 3, 8), torch.zeros(2, 3), paged(torch.zeros(3, 9, 8))
     slots, positions = torch.zeros(2, dtype=torch.int64), torch.arange(2)
     with pytest.raises(ValueError, match="head_weights"):
         select_pools(q, w[:, :2], pools, slots, positions, num_selected=2, pool=4)
     with pytest.raises(TypeError, match="head_weights"):
         select_pools(q, w.bfloat16(), pools, slots, positions, num_selected=2, pool=4)
     with pytest.raises(ValueError, match="pools"):
-        select_pools(q, w, pools[..., :4], slots, positions, num_selected=2, pool=4)
+        select_pools(q, w, paged(torch.zeros(3, 9, 4)), slots, positions, num_selected=2, pool=4)
     with pytest.raises(ValueError, match="num_selected"):
         select_pools(q, w, pools, slots, positions, num_selected=0, pool=4)

@@ -1,6 +1,7 @@
 """Latent attention: agrees with its formula and with Transformers, dense and sparse; no schedule moves a bit."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ from transformers import Glm5NextTextConfig
 from transformers.models.glm5_next import modeling_glm5_next as hf
 
 from support.hf_reference import StableTopk
+from support.paged import paged
 from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_counts, same_bits, threads
 from support.schedules import (
     Schedule,
@@ -82,7 +84,7 @@ def run(case: tuple[Sequences, Tensor], schedule: Schedule, first: int, pool: in
         for slot in range(NUM_SLOTS):
             rows = positions[slots == slot]
             seen[slot, int(rows[-1]) + 1 if len(rows) else 0 :] = torch.nan
-        return latent_attention(q, seen, slots, positions, selected, scale=scale, pool=pool, index_topk=topk)
+        return latent_attention(q, paged(seen), slots, positions, selected, scale=scale, pool=pool, index_topk=topk)
 
     return run_schedule(step, sequences, schedule, first)
 
@@ -123,7 +125,7 @@ def test_no_schedule_and_no_thread_count_moves_a_bit(heads: int, width: int, fir
 @pytest.mark.parametrize("topk", [16, 64], ids=["sparse", "dense"])
 def test_one_row_of_each_of_any_number_of_slots_keeps_its_bits(width: int, topk: int) -> None:
     most, heads, position = max(ROW_COUNTS), 2, 42
-    latents = torch.randn(most, position + 1, width)
+    latents = paged(torch.randn(most, position + 1, width))
 
     def attend(q: Tensor, selected: Tensor, slots: Tensor) -> Tensor:
         positions = torch.full_like(slots, position)
@@ -169,7 +171,7 @@ def test_the_last_dense_row_is_the_one_whose_pools_and_tail_are_everything(pool:
     for position in (limit - 1, limit):
         # The sparse form of a row that could be dense: the same keys, summed by another walk.
         sparse = latent_attention(
-            q, latents, slots, torch.tensor([position]), everything, scale=1.0, pool=pool, index_topk=topk
+            q, paged(latents), slots, torch.tensor([position]), everything, scale=1.0, pool=pool, index_topk=topk
         )
         keys = latents[0, : position + 1].double()
         exact = torch.softmax(q[0].double() @ keys.t(), -1) @ keys
@@ -219,28 +221,28 @@ def test_attention_with_its_indexer_agrees_with_transformers(kpool: int, length:
         index_q, index_w = index.wq_b(residual).view(length, 3, 16), index.weights_proj(x) * 3**-0.5
         ape = index.index_kpool_compress_ape.detach()
         slots, positions = torch.zeros(length, dtype=torch.int64), torch.arange(length)
-        rings, pools = torch.zeros(2, 2, 64, 16), torch.zeros(2, 240 // kpool, 16)
+        rings, pools = torch.zeros(2, 2, 64, 16), paged(torch.zeros(1, 240 // kpool, 16))
         update_pools(keys, gates, ape, rings[0], rings[1], pools, slots, positions)
         selected = select_pools(index_q, index_w, pools, slots, positions, num_selected=64 // kpool, pool=kpool)
         cache = torch.full((2, 240, width), torch.nan)
         cache[0, :length] = latents
         absorbed = torch.einsum("thn,hnl->thl", q, w_k)
         seen = latent_attention(
-            absorbed, cache, slots, positions, selected, scale=nope**-0.5, pool=kpool, index_topk=64
+            absorbed, paged(cache), slots, positions, selected, scale=nope**-0.5, pool=kpool, index_topk=64
         )
         ours = module.o_proj(torch.einsum("thl,hvl->thv", seen, w_v).flatten(1))
     assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
 
 
 def test_wrong_shapes_dtypes_and_missing_pools_are_refused() -> None:
-    q, latents = torch.zeros(2, 3, 8), torch.zeros(2, 100, 8)
+    q, latents = torch.zeros(2, 3, 8), paged(torch.zeros(2, 100, 8))
     slots, positions = torch.zeros(2, dtype=torch.int64), torch.arange(2)
     attend = partial(latent_attention, scale=1.0, pool=4)
     selected = torch.zeros(2, 4, dtype=torch.int64)
     with pytest.raises(ValueError, match="latents"):
-        attend(q, latents[..., :4], slots, positions, selected, index_topk=16)
+        attend(q, paged(torch.zeros(2, 100, 4)), slots, positions, selected, index_topk=16)
     with pytest.raises(ValueError, match="contiguous"):
-        attend(q, latents[:, ::2], slots, positions, selected, index_topk=16)
+        attend(q, replace(latents, values=latents.values[:, ::2]), slots, positions, selected, index_topk=16)
     with pytest.raises(ValueError, match="selected"):
         attend(q, latents, slots, positions, selected[:, :3], index_topk=16)
     with pytest.raises(TypeError, match="selected"):

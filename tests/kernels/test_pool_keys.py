@@ -1,9 +1,12 @@
 """Pool keys: agree with their formula; a pool has the same bits whichever forwards brought its members."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
+from support.paged import paged, unpaged
 from support.row_invariance import ROW_COUNTS, THREAD_COUNTS, check_row_invariance, same_bits, threads
 from support.schedules import (
     Chunk,
@@ -34,7 +37,11 @@ class PoolState:
     def __init__(self, kpool: int, width: int, dtype: torch.dtype) -> None:
         self.keys = torch.full((NUM_SLOTS + 1, RING, width), torch.nan, dtype=dtype)
         self.gates = self.keys.clone()
-        self.pools = torch.full((NUM_SLOTS + 1, CONTEXT // kpool, width), torch.nan, dtype=dtype)
+        self.blocks = paged(torch.full((NUM_SLOTS, CONTEXT // kpool, width), torch.nan, dtype=dtype), 16)
+
+    @property
+    def pools(self) -> Tensor:
+        return unpaged(self.blocks)
 
     def in_use(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.keys[:NUM_SLOTS], self.gates[:NUM_SLOTS], self.pools[:NUM_SLOTS]
@@ -52,7 +59,7 @@ def run(sequences: Sequences, ape: Tensor, schedule: Schedule) -> PoolState:
     state = PoolState(len(ape), keys.shape[1], keys.dtype)
 
     def step(keys: Tensor, gates: Tensor, slots: Tensor, positions: Tensor) -> None:
-        update_pools(keys, gates, ape, state.keys, state.gates, state.pools, slots, positions)
+        update_pools(keys, gates, ape, state.keys, state.gates, state.blocks, slots, positions)
 
     run_schedule(step, sequences, schedule)
     return state
@@ -105,9 +112,10 @@ def test_one_row_of_each_of_any_number_of_slots_keeps_the_bits_of_its_pool(kpool
     def step(keys: Tensor, gates: Tensor, ring_keys: Tensor, ring_gates: Tensor) -> tuple[Tensor, ...]:
         # The row completes pool 1, whose other members lie in the ring.
         slots, positions = torch.arange(len(keys)), torch.full((len(keys),), 2 * kpool - 1)
-        pools = torch.zeros(len(keys), 3, width)
+        pools = paged(torch.zeros(len(keys), 3, width), 4)
+        pools = replace(pools, table=pools.table[:-1])  # every row's slot is one of a request
         update_pools(keys, gates, ape, ring_keys, ring_gates, pools, slots, positions)
-        return pools, ring_keys, ring_gates
+        return unpaged(pools), ring_keys, ring_gates
 
     def make_inputs(rows: int) -> tuple[Tensor, ...]:
         shapes = [(rows, width), (rows, width), (rows, ring, width), (rows, ring, width)]
@@ -143,7 +151,7 @@ def test_windows_written_anew_after_rejections_leave_the_pools_of_accepted_rows(
     def write(keys: Tensor, gates: Tensor, position: int) -> None:
         slots = torch.full((len(keys),), 3)
         positions = torch.arange(position, position + len(keys))
-        update_pools(keys, gates, ape, state.keys, state.gates, state.pools, slots, positions)
+        update_pools(keys, gates, ape, state.keys, state.gates, state.blocks, slots, positions)
 
     position = 0
     while position < total:
@@ -173,14 +181,21 @@ def test_bf16_weights_are_rounded_before_the_product() -> None:
 
 
 def test_wrong_shapes_and_dtypes_are_refused_by_name() -> None:
-    keys, ape, ring, pools = torch.zeros(2, 8), torch.zeros(4, 8), torch.zeros(3, 64, 8), torch.zeros(3, 9, 8)
+    keys, ape, ring, pools = (
+        torch.zeros(2, 8),
+        torch.zeros(4, 8),
+        torch.zeros(3, 64, 8),
+        paged(torch.zeros(2, 9, 8), 16),
+    )
     slots, positions = torch.zeros(2, dtype=torch.int64), torch.arange(2)
     with pytest.raises(ValueError, match="gates"):
         update_pools(keys, keys[:1], ape, ring, ring, pools, slots, positions)
     with pytest.raises(TypeError, match="ape"):
         update_pools(keys, keys, ape.bfloat16(), ring, ring, pools, slots, positions)
     with pytest.raises(TypeError, match="pools"):
-        update_pools(keys, keys, ape, ring, ring, pools.bfloat16(), slots, positions)
+        update_pools(keys, keys, ape, ring, ring, paged(torch.zeros(2, 9, 8).bfloat16(), 16), slots, positions)
+    with pytest.raises(ValueError, match=r"pools\.table"):
+        update_pools(keys, keys, ape, ring, ring, paged(torch.zeros(3, 9, 8), 16), slots, positions)
     with pytest.raises(ValueError, match="20 or more, got 16"):
         update_pools(keys, keys, ape, ring[:, :16], ring[:, :16], pools, slots, positions)
     with pytest.raises(ValueError, match="multiple of it"):

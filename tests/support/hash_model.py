@@ -4,11 +4,14 @@ It has both kinds of state (a recurrent digest, and token rows addressed by posi
 exchange in each forward, like the real one.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from twinspark_engine.model.rows import PADDING_SLOT, Rows
 from twinspark_engine.ranks.transport import Transport
+from twinspark_kernels.paged import BLOCK_TOKENS, FIRST_BLOCK, NULL_BLOCK, build_table, map_blocks
 from twinspark_kernels.row_class import RowClass
 
 MASK = (1 << 64) - 1
@@ -25,17 +28,33 @@ def mix(x: int) -> int:
 
 
 class HashState:
-    """State of num_slots slots and the trash row."""
+    """State of num_slots slots and the trash row; tokens lie in blocks, and every slot has some at first."""
 
     def __init__(self, num_slots: int, context: int) -> None:
+        columns = -(-context // BLOCK_TOKENS)
+        self.num_blocks = num_slots * columns
         self.digests = [0x1234] * (num_slots + 1)
-        self.tokens = torch.full((num_slots + 1, context), -1, dtype=torch.int64)
+        self.tokens = torch.zeros(FIRST_BLOCK + self.num_blocks, BLOCK_TOKENS, 1, dtype=torch.int64)
+        self.table = build_table(num_slots, columns)
+        self.table[:-1] = torch.arange(FIRST_BLOCK, len(self.tokens)).view(num_slots, columns)
         self.num_tokens = [0] * (num_slots + 1)
 
     def reset_slot(self, slot: int) -> None:
         """Only what a request at position 0 reads: old token rows stay, as in the real cache."""
         self.digests[slot] = 0
         self.num_tokens[slot] = 0
+
+    def map_slot(self, slot: int, blocks: Sequence[int]) -> None:
+        """As the real one."""
+        map_blocks(self.table, slot, blocks)
+
+    def find_null_write(self) -> int | None:
+        """As the real one."""
+        return 0 if self.tokens[NULL_BLOCK].any() else None
+
+    def row(self, slot: int, position: int) -> Tensor:
+        """[1]: the token row of a position, plus 1, in place; 0 where none was written."""
+        return self.tokens[int(self.table[slot, position // BLOCK_TOKENS]), position % BLOCK_TOKENS]
 
 
 class HashModel:
@@ -76,9 +95,9 @@ class HashModel:
         if slot != PADDING_SLOT:
             assert position == state.num_tokens[slot], f"slot {slot}: row {position} after {state.num_tokens[slot]}"
         state.num_tokens[slot] = position + 1
-        state.tokens[slot, position] = token_id
+        state.row(slot, position)[:] = token_id + 1
         # A far row is read back by its position: a cache row in the wrong slot or place changes every later digest.
-        far = int(state.tokens[slot, position // 2])
+        far = int(state.row(slot, position // 2)) - 1
         digest = mix(state.digests[slot] ^ mix(token_id << 40 ^ position << 8 ^ class_key) ^ far << 20)
         state.digests[slot] = digest
         return digest

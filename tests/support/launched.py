@@ -20,6 +20,8 @@ from support.waiting import PATIENCE_SECONDS, wait_until
 
 START_SECONDS = 120.0
 MARK = "LAUNCHED_BY_TEST"
+CHECKED = {"TWINSPARK_ENGINE_CHECK_CACHE": "true"}
+"""Ranks compare the books of their KV cache after every step."""
 FROM_AN_OUTER_MAKE = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
 
 
@@ -60,7 +62,7 @@ class Launched:
             self.process = subprocess.Popen(
                 [*(terminal.leader if terminal else ()), *self._command(model, ranks, dtype)],
                 cwd=folder,
-                env={**own, MARK: self._mark, **(environment or {})},
+                env={**own, **CHECKED, MARK: self._mark, **(environment or {})},
                 stdin=subprocess.DEVNULL if end is None else end,
                 stdout=output,
                 stderr=subprocess.STDOUT if end is None else end,

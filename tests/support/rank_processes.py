@@ -104,6 +104,7 @@ def rank_processes(
             "TWINSPARK_ENGINE_MODEL": model,
             "TWINSPARK_ENGINE_EXCHANGE_TIMEOUT_MS": str(int(EXCHANGE_TIMEOUT_SECONDS * 1000)),
             "TWINSPARK_ENGINE_DRAIN_SECONDS": "10",
+            "TWINSPARK_ENGINE_CHECK_CACHE": "true",
         }
         if rank == 0 and world_size > 1:
             environment["TWINSPARK_ENGINE_PEERS"] = ",".join(f"127.0.0.1:{port}" for port in ports[1:])

@@ -44,6 +44,7 @@ def run_ranks(model: Path, world_size: int) -> Iterator[str]:
         "QUEUE_LIMIT": QUEUE_LIMIT,
         "LOG_LEVEL": "warning",
         "DRAIN_SECONDS": 1,
+        "CHECK_CACHE": True,
     }
     with ExitStack() as stack:
         for rank, port in enumerate(ports):

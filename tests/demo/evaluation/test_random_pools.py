@@ -8,6 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from support.paged import paged
 from twinspark_demo.evaluation.answer import Answer
 from twinspark_demo.evaluation.drawing import draw_prompts
 from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, sample_text
@@ -25,6 +26,8 @@ from twinspark_engine.request import Limits, Request, SamplingParams
 from twinspark_engine.runner.runner import Runner, RunnerLimits
 from twinspark_engine.scheduler.plan import Admission, DecodeWindow, PrefillChunk, StepPlan
 from twinspark_kernels.indexer import select_pools
+from twinspark_kernels.paged import PagedRows
+from twinspark_kernels.scratch import GrowingScratch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -48,12 +51,13 @@ class RandomPools:
         self,
         queries: Tensor,
         head_weights: Tensor,
-        pools: Tensor,
+        pools: PagedRows,
         slots: Tensor,
         positions: Tensor,
         *,
         num_selected: int,
         pool: int,
+        scratch: GrowingScratch | None = None,
     ) -> Tensor:
         num_complete = (positions + 1) // pool
         most = max(int(num_complete.max()), num_selected)
@@ -70,7 +74,7 @@ def test_random_pools_are_as_many_of_the_same_candidates() -> None:
     arguments = (
         torch.randn(5, 2, 8, generator=generator),
         torch.randn(5, 2, generator=generator),
-        torch.randn(2, 600, 8, generator=generator),
+        paged(torch.randn(2, 600, 8, generator=generator)),
         torch.tensor([0, 0, 1, 1, 1]),
         positions,
     )

@@ -15,6 +15,7 @@ from twinspark_kernels.latent_attention.chunk_walk import (
     padded,
     walk_chunk,
 )
+from twinspark_kernels.paged import PagedRows
 from twinspark_kernels.segments import split_segments
 
 KEY_CHUNK = 512
@@ -30,7 +31,7 @@ def dense_limit(pool: int, index_topk: int) -> int:
 
 def latent_attention(
     q: Tensor,
-    latents: Tensor,
+    latents: PagedRows,
     slots: Tensor,
     positions: Tensor,
     selected: Tensor | None,
@@ -48,7 +49,7 @@ def latent_attention(
         start, position = segment.start, segment.position
         while position < min(segment.end, limit):
             stop = start + min(segment.end, _block_end(position, dense_block, limit)) - position
-            out[start:stop] = _attend_dense(q[start:stop], latents[segment.slot], position, scale)
+            out[start:stop] = _attend_dense(q[start:stop], latents, segment.slot, position, scale)
             start, position = stop, position + stop - start
         sparse.extend(range(start, segment.stop))
     if sparse and selected is None:
@@ -68,16 +69,17 @@ def _block_end(position: int, most_rows: int, limit: int) -> int:
     return min(position + most_rows, (position // KEY_CHUNK + 1) * KEY_CHUNK, limit)
 
 
-def _attend_dense(q: Tensor, keys: Tensor, position: int, scale: float) -> Tensor:
-    """[n, H, L] for rows at `position` on over all keys [C, L] up to their own; (row, head) pairs in tiles."""
+def _attend_dense(q: Tensor, latents: PagedRows, slot: int, position: int, scale: float) -> Tensor:
+    """[n, H, L] for rows of one slot at `position` on over all keys up to their own; (row, head) pairs in tiles."""
     rows, heads, width = q.shape
     pairs = aligned(rows * heads, TILE_ROWS)
     queries = padded(q.float().mul(scale).reshape(1, rows * heads, width), pairs).view(-1, TILE_ROWS, aligned(width))
     end = position + rows
     walk: ChunkWalk | None = None
     for first in range(0, end, KEY_CHUNK):
-        # Zeros behind the newest row: what lies there may be anything.
-        chunk = padded(keys[None, first : min(first + KEY_CHUNK, end)], KEY_CHUNK).expand(len(queries), -1, -1)
+        keys = latents.read_chunk(slot, first, KEY_CHUNK)
+        keys[end - first :] = 0  # behind the newest row anything may lie
+        chunk = padded(keys[None], KEY_CHUNK).expand(len(queries), -1, -1)
         hidden = None
         if first + KEY_CHUNK > position:
             own = (position + torch.arange(pairs, device=q.device) // heads).view(-1, TILE_ROWS, 1)
@@ -97,7 +99,7 @@ def _attended_tokens(selected: Tensor, positions: Tensor, pool: int) -> Tensor:
     return torch.cat((tokens, tail.where(tail <= newest, -1)), 1)
 
 
-def _attend_sparse(q: Tensor, latents: Tensor, slots: Tensor, tokens: Tensor, scale: float) -> Tensor:
+def _attend_sparse(q: Tensor, latents: PagedRows, slots: Tensor, tokens: Tensor, scale: float) -> Tensor:
     """[n, H, L] over the listed keys of each row, of any slots; a row's heads fill tiles of their own."""
     rows, heads, width = q.shape
     queries = padded(q.float().mul(scale), aligned(heads, TILE_ROWS))
@@ -105,9 +107,8 @@ def _attend_sparse(q: Tensor, latents: Tensor, slots: Tensor, tokens: Tensor, sc
     tokens = torch.nn.functional.pad(tokens, (0, listed - tokens.shape[1]), value=-1)
     absent = (tokens < 0)[:, None]
     # An absent key is read at position 0, which is always written, and weighs 0.
-    places = slots[:, None] * latents.shape[1] + tokens.clamp(min=0)
-    gathered = latents.view(-1, width).index_select(0, places.flatten()).view(rows, listed, width)
-    gathered = padded(gathered, listed)
+    places = latents.places(slots[:, None], tokens.clamp(min=0))
+    gathered = padded(latents.read(places.flatten()).view(rows, listed, width), listed)
     walk: ChunkWalk | None = None
     for first in range(0, listed, KEY_CHUNK):
         chunk = slice(first, first + KEY_CHUNK)

@@ -7,6 +7,7 @@ pool[c]  = sum over j of weight_j * key_j[c], in fp32, members added in order, r
 import torch
 from torch import Tensor
 
+from twinspark_kernels.paged import PagedRows
 from twinspark_kernels.segments import Segment, split_segments
 
 
@@ -16,7 +17,7 @@ def update_pools(
     ape: Tensor,
     ring_keys: Tensor,
     ring_gates: Tensor,
-    pools: Tensor,
+    pools: PagedRows,
     slots: Tensor,
     positions: Tensor,
 ) -> None:
@@ -28,9 +29,7 @@ def update_pools(
         member_keys = [_members(keys, ring_keys, segment, kpool) for segment in completing]
         member_gates = [_members(gates, ring_gates, segment, kpool) for segment in completing]
         pooled = pool_members(torch.cat(member_keys), torch.cat(member_gates), ape)
-        for segment, part in zip(completing, pooled.split([len(part) for part in member_keys]), strict=True):
-            first = segment.position // kpool
-            pools[segment.slot, first : first + len(part)] = part
+        pools.write(_pool_places(completing, pools, kpool), pooled)
     if any(segment.length > ring for segment in segments):
         newest = [torch.arange(max(segment.start, segment.stop - ring), segment.stop) for segment in segments]
         rows = torch.cat(newest).to(keys.device)
@@ -47,6 +46,19 @@ def pool_members(keys: Tensor, gates: Tensor, ape: Tensor) -> Tensor:
     weights = (logits - logits.amax(1, keepdim=True)).exp_()
     weights /= _sum_members(weights)[:, None]
     return _sum_members(weights.to(keys.dtype).float() * keys.float()).to(keys.dtype)
+
+
+def _pool_places(completing: list[Segment], pools: PagedRows, kpool: int) -> Tensor:
+    """int64: where the pools that these segments complete lie, in their order."""
+    device = pools.table.device
+    places = [
+        pools.places(
+            torch.tensor(segment.slot, device=device),
+            torch.arange(segment.position // kpool, segment.end // kpool, device=device),
+        )
+        for segment in completing
+    ]
+    return places[0] if len(places) == 1 else torch.cat(places)
 
 
 def _sum_members(x: Tensor) -> Tensor:

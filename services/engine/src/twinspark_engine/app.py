@@ -14,6 +14,7 @@ from twinspark.engine.v1.rank_pb2_grpc import add_RankServiceServicer_to_server
 from twinspark_engine.checkpoint import Checkpoint, agreed_hashes, build_fingerprint
 from twinspark_engine.convert import RequestBounds
 from twinspark_engine.errors import RankLostError
+from twinspark_engine.kv_cache.memory_rule import AdmissionRule
 from twinspark_engine.loop import EngineLoop, Stop, Wake
 from twinspark_engine.metrics import StatsCollector
 from twinspark_engine.ranks.follower import Follower, StopFollower
@@ -36,6 +37,7 @@ from twinspark_rpc import AddressTakenError, RpcServer, open_channel
 
 FORM_GROUP: dict[str, FormGroup] = {"tcp": form_tcp_group, "gloo": form_gloo_group}
 """By the setting `transport`."""
+MIB = 2**20
 STOP_SECONDS = 2.0
 """Given to what should end at once, before the process ends without it."""
 
@@ -59,7 +61,8 @@ async def _serve_leader(settings: Settings, checkpoint: Checkpoint, values: Agre
         loop.post(Wake())
 
     group, transport = _build_group(settings, values, on_lost)
-    scheduler = Scheduler(_scheduler_limits(settings, checkpoint))
+    admission = AdmissionRule(settings.memory_admit_mib * MIB, checkpoint.scratch_bytes)
+    scheduler = Scheduler(_scheduler_limits(settings, checkpoint), admission)
     loop = EngineLoop(scheduler, group, lambda: checkpoint.load(transport), listener, time.monotonic)
     bounds = RequestBounds(checkpoint.vocabulary_size, settings.max_top_logprobs, settings.seed_salt)
     servicer = EngineServicer(loop, streams, listener, _describe(settings, checkpoint, values), bounds)
@@ -142,6 +145,7 @@ def _scheduler_limits(settings: Settings, checkpoint: Checkpoint) -> SchedulerLi
         chunk_tokens_beside_decoders=settings.chunk_tokens_beside_decoders,
         chunk_tokens_alone=settings.chunk_tokens_alone,
         queue_limit=settings.queue_limit,
+        num_blocks=checkpoint.num_blocks,
     )
 
 

@@ -20,9 +20,14 @@ class Checkpoint:
     masked_token_ids: frozenset[int]
     """Never drawn."""
     context_tokens: int
+    """Prompt and output tokens of a request at most; the blocks hold one such request at least."""
     checkpoint_hash: str
     load: Callable[[Transport], LoadedRank]
     """Loads this rank's weights; called once, from the step thread. Raises CheckpointError."""
+    num_blocks: int = 0
+    """KV blocks that requests share; 0: a whole context for every slot."""
+    scratch_bytes: Callable[[int], int] = lambda _num_tokens: 0
+    """To what the selection scratch of a rank grows at most for a request of so many tokens."""
 
 
 def agreed_hashes(checkpoint: Checkpoint) -> dict[str, str]:
@@ -36,7 +41,7 @@ def agreed_hashes(checkpoint: Checkpoint) -> dict[str, str]:
 
 def build_fingerprint(settings: Settings, hashes: Mapping[str, str]) -> str:
     """Names everything that output bits depend on: weights, precision, world size, software and machine type."""
-    parts = [settings.dtype, str(settings.world_size), platform.machine()]
+    parts = [settings.dtype, settings.kv_dtype, str(settings.world_size), platform.machine()]
     parts += [f"{name}={value}" for name, value in sorted(hashes.items())]
     digest = hashlib.sha256("|".join(parts).encode()).hexdigest()
     return f"{settings.world_size}x-{settings.dtype}-{digest[:16]}"

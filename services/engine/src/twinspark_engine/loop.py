@@ -7,7 +7,7 @@ new group; weights stay loaded.
 import queue
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import structlog
@@ -115,6 +115,7 @@ class EngineLoop:
         self._loaded: LoadedRank | None = None
         self._plans: deque[StepPlan] = deque()
         self._measurements: list[MeasureMemory] = []
+        self._follower_free_bytes: int | None = None
         self._is_serving = False
         self._is_stopping = False
         self._last_failure = ""
@@ -204,7 +205,10 @@ class EngineLoop:
 
     def _make_plan(self, *, report_memory: bool) -> None:
         now = self._clock()
-        plan = self._scheduler.plan(now, report_memory=report_memory)
+        plan = self._scheduler.plan(now, report_memory=report_memory, free_bytes=self._least_free_bytes())
+        if plan.admissions and self._get_loaded().free_bytes is not None:
+            # The next admission beside others counts with what the other ranks have free after this one.
+            plan = replace(plan, report_memory=True)
         admitted = self._scheduler.take_admitted()
         if admitted:
             self._listener.on_outcomes(admitted)
@@ -238,16 +242,27 @@ class EngineLoop:
         stats.output_tokens_total += num_tokens
         stats.num_running, stats.num_waiting = scheduler.num_running, scheduler.num_waiting
         stats.num_prefilling = scheduler.num_prefilling
+        stats.num_blocks, stats.num_used_blocks = scheduler.num_blocks, scheduler.num_used_blocks
         if not scheduler.has_work:
             stats.last_token_at = None
         elif num_tokens:
             stats.last_token_at = now
 
     def _answer_memory(self) -> None:
-        accounts = [self._get_loaded().measure_memory(), *self._group.collect_memory()]
+        others = self._group.collect_memory()
+        self._follower_free_bytes = min((account.free_bytes for account in others), default=None)
+        accounts = [self._get_loaded().measure_memory(), *others]
         for measurement in self._measurements:
             measurement.answer(accounts)
         self._measurements.clear()
+
+    def _least_free_bytes(self) -> int | None:
+        """The least that any rank has free, as last heard of the others; None where admission does not ask."""
+        read = self._get_loaded().free_bytes
+        if read is None or not self._scheduler.num_waiting or not self._scheduler.num_running:
+            return None
+        own = read()
+        return own if self._follower_free_bytes is None else min(own, self._follower_free_bytes)
 
     def _lose(self, reason: str) -> None:
         """End every request; the group is formed again after a pause."""

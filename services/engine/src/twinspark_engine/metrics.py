@@ -34,6 +34,8 @@ GAUGES: dict[str, tuple[str, Callable[[Stats], float]]] = {
         "Requests in a slot whose prompt is being computed.",
         lambda s: s.num_prefilling,
     ),
+    "twinspark_engine_kv_blocks": ("KV blocks that requests share.", lambda s: s.num_blocks),
+    "twinspark_engine_used_kv_blocks": ("KV blocks that requests hold.", lambda s: s.num_used_blocks),
 }
 
 

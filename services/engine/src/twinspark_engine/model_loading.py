@@ -1,13 +1,17 @@
 """Opens a checkpoint folder: what its small files say at once, and the load that each rank does later."""
 
 import time
+from functools import partial
 
 import structlog
 import torch
 
 from twinspark_engine.checkpoint import Checkpoint
+from twinspark_engine.kv_cache.block_reservations import BLOCK_TOKENS, BlockReservations
+from twinspark_engine.kv_cache.memory_rule import LoadNeeds, check_load
 from twinspark_engine.machine_check import check_machine
-from twinspark_engine.memory import MemoryAccount, measure_memory
+from twinspark_engine.memory import KvPool, MemoryAccount, MemoryBudget, MemorySource, measure_memory
+from twinspark_engine.memory_sources import build_memory_source
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
 from twinspark_engine.model.state import ModelState
@@ -17,6 +21,7 @@ from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.transport import Transport
 from twinspark_engine.runner.runner import Runner, RunnerLimits
 from twinspark_engine.settings import Settings
+from twinspark_kernels.indexer import scratch_bytes
 
 log = structlog.get_logger()
 
@@ -24,10 +29,13 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 DEFAULT_CONTEXT_TOKENS = 32_768
 """Used where neither the settings nor a smaller checkpoint says otherwise."""
 PROGRESS_SECONDS = 5.0
+DEFAULT_MOST_BLOCKS = 4097
+"""A request of 2^20 tokens and one more block: taken where the settings say nothing of the pool."""
+MIB = 2**20
 
 
 class ContextSettingError(Exception):
-    """The context that is set exceeds what the checkpoint was made for."""
+    """The context that is set exceeds what the checkpoint was made for, or what the KV blocks hold."""
 
 
 def open_checkpoint(settings: Settings) -> Checkpoint:
@@ -35,12 +43,14 @@ def open_checkpoint(settings: Settings) -> Checkpoint:
     config = ModelConfig.from_folder(settings.model)
     config.check_world_size(settings.world_size)
     context_tokens = _context_tokens(settings, config)
+    num_blocks = _num_blocks(settings, context_tokens)
     limits = RunnerLimits(
         num_slots=settings.slots,
         context_tokens=context_tokens,
         max_prompt_rows=max(settings.chunk_tokens_alone, settings.chunk_tokens_beside_decoders),
         eos_token_ids=frozenset(eos_token_ids(settings.model)),
         masked_token_ids=masked_token_ids(settings.model, config.vocab_size),
+        check_cache=settings.check_cache,
     )
     return Checkpoint(
         vocabulary_size=config.vocab_size,
@@ -48,12 +58,21 @@ def open_checkpoint(settings: Settings) -> Checkpoint:
         masked_token_ids=limits.masked_token_ids,
         context_tokens=context_tokens,
         checkpoint_hash=checkpoint_hash(settings.model),
-        load=lambda transport: load_rank(settings, config, limits, transport),
+        load=lambda transport: load_rank(settings, config, limits, num_blocks, transport),
+        num_blocks=num_blocks,
+        scratch_bytes=partial(
+            scratch_bytes, pool=config.index_kpool, heads=config.index_n_heads, max_rows=limits.max_prompt_rows
+        ),
     )
 
 
-def load_rank(settings: Settings, config: ModelConfig, limits: RunnerLimits, transport: Transport) -> LoadedRank:
-    """Weights, state, model and runner of this rank, in the thread that will use them."""
+def load_rank(
+    settings: Settings, config: ModelConfig, limits: RunnerLimits, num_blocks: int, transport: Transport
+) -> LoadedRank:
+    """Weights, state, model and runner of this rank, in the thread that will use them.
+
+    Raises CheckpointError, RowInvarianceError, MemoryBudgetError.
+    """
     torch.set_num_threads(settings.threads)  # OpenMP keeps this number by thread
     started = time.monotonic()
     log.info("weights_loading", folder=settings.model.name)
@@ -62,18 +81,52 @@ def load_rank(settings: Settings, config: ModelConfig, limits: RunnerLimits, tra
     )
     check_machine(config, weights)
     log.info("drafting_off", reason="no drafters yet" if weights.mtp else "the checkpoint has no MTP layer")
-    state = ModelState.allocate(
-        config, settings.world_size, limits.num_slots, limits.context_tokens, DTYPES[settings.dtype]
-    )
+    source = build_memory_source(settings.memory_source)
+    state = _allocate_state(settings, config, limits, num_blocks, source)
     runner = Runner(Model(config, weights, transport), state, transport, limits)
     parts = {"weights": weights.nbytes, "kv": state.kv_nbytes, "state": state.nbytes - state.kv_nbytes}
     log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)
+    budget = MemoryBudget(state.slot_nbytes, settings.memory_reserve_mib * MIB, settings.memory_admit_mib * MIB)
 
     def measure() -> MemoryAccount:
         workspace = transport.num_buffer_bytes if isinstance(transport, PairTransport) else 0
-        return measure_memory(settings.rank, {**parts, "workspace": workspace})
+        now = {**parts, "scratch": state.scratch.nbytes, "workspace": workspace}
+        pool = KvPool(num_blocks, runner.num_used_blocks, BLOCK_TOKENS, state.block_nbytes)
+        return measure_memory(settings.rank, now, source, pool, budget)
 
-    return LoadedRank(runner, measure)
+    return LoadedRank(runner, measure, lambda: source.read().free_bytes)
+
+
+def _allocate_state(
+    settings: Settings, config: ModelConfig, limits: RunnerLimits, num_blocks: int, source: MemorySource
+) -> ModelState:
+    """The state of all slots, if enough stays free beside it. Raises MemoryBudgetError."""
+    allocate = partial(
+        ModelState.allocate,
+        config,
+        settings.world_size,
+        limits.num_slots,
+        limits.context_tokens,
+        DTYPES[settings.dtype],
+        num_blocks=num_blocks,
+        latent_dtype=torch.float8_e4m3fn if settings.kv_dtype == "fp8" else None,
+    )
+    with torch.device("meta"):
+        sizes = allocate()
+    needs = LoadNeeds(sizes.slot_nbytes, limits.num_slots, sizes.block_nbytes, sizes.kv_nbytes // sizes.block_nbytes)
+    free_bytes, reserve_bytes = source.read().free_bytes, settings.memory_reserve_mib * MIB
+    check_load(needs, free_bytes, reserve_bytes)
+    log.info(
+        "cache_planned",
+        num_blocks=num_blocks,
+        block_bytes=sizes.block_nbytes,
+        slot_bytes=sizes.slot_nbytes,
+        kv_dtype=settings.kv_dtype,
+        memory_source=source.name,
+        free_bytes=free_bytes,
+        reserve_bytes=reserve_bytes,
+    )
+    return allocate()
 
 
 class ProgressLog:
@@ -94,4 +147,15 @@ def _context_tokens(settings: Settings, config: ModelConfig) -> int:
     most = config.max_position_embeddings
     if settings.context > most:
         raise ContextSettingError(f"context is {settings.context}, but the checkpoint was made for {most} tokens")
-    return settings.context or min(most, DEFAULT_CONTEXT_TOKENS)
+    context = settings.context or min(most, DEFAULT_CONTEXT_TOKENS)
+    if not settings.kv_blocks or BlockReservations.blocks_for(context) <= settings.kv_blocks:
+        return context
+    if settings.context:
+        needed = BlockReservations.blocks_for(context)
+        raise ContextSettingError(f"context {context} needs kv_blocks {needed} or more, not {settings.kv_blocks}")
+    return settings.kv_blocks * BLOCK_TOKENS
+
+
+def _num_blocks(settings: Settings, context_tokens: int) -> int:
+    """Blocks that requests share: as set, else a context for every slot, at most one of 2^20 tokens and one block."""
+    return settings.kv_blocks or min(settings.slots * BlockReservations.blocks_for(context_tokens), DEFAULT_MOST_BLOCKS)

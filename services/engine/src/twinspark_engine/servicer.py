@@ -103,6 +103,8 @@ class EngineServicer(EngineServiceServicer):
             num_running=stats.num_running,
             num_waiting=stats.num_waiting,
             num_prefilling=stats.num_prefilling,
+            num_blocks=stats.num_blocks,
+            num_blocks_used=stats.num_used_blocks,
             requests_total=stats.requests_total,
             requests_failed_total=stats.requests_failed_total,
             requests_cancelled_total=stats.requests_cancelled_total,

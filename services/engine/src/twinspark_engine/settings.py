@@ -76,6 +76,28 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
     chunk_tokens_alone: Annotated[int, AGREE] = Field(
         4096, ge=64, le=65536, description="Prompt tokens of one step while none decodes; a multiple of 64."
     )
+    kv_blocks: Annotated[int, AGREE] = Field(
+        0,
+        ge=0,
+        le=65536,
+        description="KV blocks of 256 tokens that requests share; 0: a whole context for every slot, at most 4097.",
+    )
+    kv_dtype: Annotated[Literal["compute", "fp8"], AGREE] = Field(
+        "compute", description="Latent rows in the cache: in the compute dtype, or fp8 (e4m3 and one scale a row)."
+    )
+    check_cache: Annotated[bool, LOCAL] = Field(
+        False, description="For debugging: compare the books of the KV cache after every step, and stop on an error."
+    )
+    memory_source: Annotated[Literal["available", "unified", "device"], LOCAL] = Field(
+        "available",
+        description="Free memory that admission reads: MemAvailable, unified memory's MemFree, or a GPU's own.",
+    )
+    memory_reserve_mib: Annotated[int, LOCAL] = Field(
+        512, ge=0, le=1 << 24, description="MiB that must stay free after load; with less, this rank refuses to start."
+    )
+    memory_admit_mib: Annotated[int, LOCAL] = Field(
+        128, ge=0, le=1 << 24, description="MiB that must stay free on each rank when a request joins running ones."
+    )
     queue_limit: Annotated[int, LOCAL] = Field(
         256, ge=0, le=65536, description="Requests that wait for a slot at most; more are refused."
     )

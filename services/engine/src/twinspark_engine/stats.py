@@ -20,6 +20,10 @@ class Stats:
     num_running: int = 0
     num_waiting: int = 0
     num_prefilling: int = 0
+    num_blocks: int = 0
+    """KV blocks that requests share."""
+    num_used_blocks: int = 0
+    """KV blocks that requests hold."""
     requests_total: int = 0
     requests_failed_total: int = 0
     requests_cancelled_total: int = 0

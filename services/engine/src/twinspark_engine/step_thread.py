@@ -7,6 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from twinspark_engine.errors import RanksDifferError
+from twinspark_engine.kv_cache.memory_rule import MemoryBudgetError
 from twinspark_engine.model.checkpoint_error import CheckpointError
 from twinspark_kernels.self_check import RowInvarianceError
 
@@ -49,6 +50,9 @@ class StepThread:
             code = EXIT_CONFIGURATION
         except RowInvarianceError as error:
             log.error("machine_refused", message=str(error))
+            code = EXIT_CONFIGURATION
+        except MemoryBudgetError as error:
+            log.error("memory_refused", message=str(error))
             code = EXIT_CONFIGURATION
         finally:
             self._event_loop.call_soon_threadsafe(self._resolve, code)

@@ -46,17 +46,19 @@ class Model:
         embedded = embed(rows.ids, self._weights.embed, None)
         streams = embedded.unsqueeze(1).repeat(1, NUM_STREAMS, 1)
         for weights, layer_state in zip(self._weights.layers, state.layers, strict=True):
-            streams = self._layer(streams, rows, weights, layer_state)
+            streams = self._layer(streams, rows, weights, layer_state, state)
         return rms_norm(_stream_mean(streams), self._weights.norm, self.config.rms_norm_eps)
 
     def logits(self, hidden: Tensor, row_class: RowClass) -> Tensor:
         """Rows after the final norm [T, D] -> [T, vocab_size / world_size] of this rank, in the compute dtype."""
         return linear(hidden, self._weights.head, row_class=row_class)
 
-    def _layer(self, streams: Tensor, rows: Rows, weights: LayerWeights, state: KdaState | DsaState) -> Tensor:
+    def _layer(
+        self, streams: Tensor, rows: Rows, weights: LayerWeights, state: KdaState | DsaState, whole: ModelState
+    ) -> Tensor:
         branch, post, comb = self._enter(streams, weights.attn_hc, rows.row_class)
         x = rms_norm(branch, weights.input_layernorm, self.config.rms_norm_eps)
-        y = self._exchange(self._attend(x, rows, weights, state), x.dtype)
+        y = self._exchange(self._attend(x, rows, weights, state, whole), x.dtype)
         streams = hc_post(streams, y, post, comb)
         branch, post, comb = self._enter(streams, weights.ffn_hc, rows.row_class)
         x = rms_norm(branch, weights.post_attention_layernorm, self.config.rms_norm_eps)
@@ -76,12 +78,14 @@ class Model:
             row_class=row_class,
         )
 
-    def _attend(self, x: Tensor, rows: Rows, weights: LayerWeights, state: KdaState | DsaState) -> Tensor:
+    def _attend(
+        self, x: Tensor, rows: Rows, weights: LayerWeights, state: KdaState | DsaState, whole: ModelState
+    ) -> Tensor:
         if isinstance(weights.attention, KdaWeights):
             assert isinstance(state, KdaState)
             return kda_attention(x, rows, weights.attention, state, self.config)
         assert isinstance(state, DsaState)
-        return dsa_attention(x, rows, weights.attention, state, self.config)
+        return dsa_attention(x, rows, weights.attention, state, whole, self.config)
 
     def _exchange(self, partial: Tensor, dtype: torch.dtype) -> Tensor:
         """The whole sum of all ranks' fp32 parts [T, D], rounded once to the compute dtype."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from twinspark.engine.v1 import engine_pb2 as engine_pb
 from twinspark.engine.v1 import rank_pb2 as pb
-from twinspark_engine.memory import MemoryAccount
+from twinspark_engine.memory import KvPool, MemoryAccount, MemoryBudget
 from twinspark_engine.ranks.handshake import Difference
 from twinspark_engine.request import Limits, Request, SamplingParams
 from twinspark_engine.scheduler.plan import Admission, DecodeWindow, PrefillChunk, StepPlan
@@ -49,19 +49,43 @@ def plan_from_proto(message: pb.StepPlan) -> StepPlan:
 
 def memory_to_proto(account: MemoryAccount) -> engine_pb.RankMemory:
     """One rank's account of memory."""
-    return engine_pb.RankMemory(
+    message = engine_pb.RankMemory(
         rank=account.rank,
+        source=account.source,
         resident_bytes=account.resident_bytes,
+        peak_resident_bytes=account.peak_resident_bytes,
         total_bytes=account.total_bytes,
         free_bytes=account.free_bytes,
+        available_bytes=account.available_bytes,
         parts=dict(account.parts),
     )
+    if (pool := account.kv_pool) is not None:
+        message.kv_pool.num_blocks, message.kv_pool.num_blocks_used = pool.num_blocks, pool.num_used_blocks
+        message.kv_pool.block_tokens, message.kv_pool.block_bytes = pool.block_tokens, pool.block_bytes
+    if (budget := account.budget) is not None:
+        message.budget.slot_bytes = budget.slot_bytes
+        message.budget.reserve_bytes, message.budget.admit_bytes = budget.reserve_bytes, budget.admit_bytes
+    return message
 
 
 def memory_from_proto(message: engine_pb.RankMemory) -> MemoryAccount:
     """One rank's account of memory."""
+    pool, budget = message.kv_pool, message.budget
     return MemoryAccount(
-        message.rank, message.resident_bytes, message.total_bytes, message.free_bytes, dict(message.parts)
+        rank=message.rank,
+        source=message.source,
+        resident_bytes=message.resident_bytes,
+        peak_resident_bytes=message.peak_resident_bytes,
+        total_bytes=message.total_bytes,
+        free_bytes=message.free_bytes,
+        available_bytes=message.available_bytes,
+        parts=dict(message.parts),
+        kv_pool=KvPool(pool.num_blocks, pool.num_blocks_used, pool.block_tokens, pool.block_bytes)
+        if message.HasField("kv_pool")
+        else None,
+        budget=MemoryBudget(budget.slot_bytes, budget.reserve_bytes, budget.admit_bytes)
+        if message.HasField("budget")
+        else None,
     )
 
 

@@ -26,6 +26,8 @@ class LoadedRank:
 
     runner: StepRunner
     measure_memory: Callable[[], MemoryAccount]
+    free_bytes: Callable[[], int] | None = None
+    """What this rank's memory source calls free, now; None: nobody asks."""
 
 
 class Group(Protocol):

@@ -19,12 +19,13 @@ from twinspark_engine.runner.prompt_logprobs import PromptScorer
 from twinspark_engine.runner.row_buffers import RowBuffers, Segment, decode_row_counts, prompt_row_counts
 from twinspark_engine.runner.sampling import Sampler
 from twinspark_engine.runner.sampling_params import DrawnToken
+from twinspark_engine.runner.slot_blocks import PagedState, SlotBlocks
 from twinspark_engine.runner.slot_request import SlotRequest, StopRule
 from twinspark_engine.scheduler.plan import Admission, PrefillChunk, SlotOutput, StepPlan, StepResult, TokenLogprobs
 from twinspark_kernels.row_class import RowClass
 
 
-class SlotState(Protocol):
+class SlotState(PagedState, Protocol):
     """State of all slots between forwards, written in place by the model."""
 
     def reset_slot(self, slot: int) -> None:
@@ -65,6 +66,8 @@ class RunnerLimits:
     eos_token_ids: frozenset[int]
     masked_token_ids: frozenset[int] = frozenset()
     """Never drawn."""
+    check_cache: bool = True
+    """Compare the books of the KV cache after every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,8 @@ class Runner(Generic[State]):
         self._model = model
         self._state = state
         self._slots: dict[int, SlotRequest] = {}
+        self._blocks = SlotBlocks(state, limits.num_slots)
+        self._check_cache = limits.check_cache
         self._stops = StopRule(limits.eos_token_ids, limits.context_tokens)
         self._prompt_rows = RowBuffers(RowClass.PROMPT, prompt_row_counts(limits.max_prompt_rows))
         self._decode_rows = RowBuffers(RowClass.DECODE, decode_row_counts(limits.num_slots))
@@ -100,9 +105,13 @@ class Runner(Generic[State]):
 
     @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
-        """Run one step. Raises TransportError, LogitsError, and ValueError for a plan that contradicts the slots."""
+        """Run one step. Raises TransportError, LogitsError, and ValueError for a plan that contradicts the slots.
+
+        With check_cache also CacheCheckError and BlockCountError.
+        """
         for slot in plan.cancelled_slots:
-            self._slots.pop(slot, None)
+            if slot in self._slots:
+                self._free(slot)
         for admission in plan.admissions:
             self._admit(admission)
         started = time.perf_counter_ns()
@@ -114,11 +123,21 @@ class Runner(Generic[State]):
         # One draw serves both kinds of rows; its time counts as decode where a slot decodes.
         if decoded is None:
             middle = ended
-        return StepResult(outputs, (middle - started) // 1000, (ended - middle) // 1000)
+        times = (middle - started) // 1000, (ended - middle) // 1000
+        if not self._check_cache:
+            return StepResult(outputs, *times)
+        self._blocks.check()
+        return StepResult(outputs, *times, num_free_blocks=self._blocks.num_free_blocks)
 
     def reset(self) -> None:
         """Forget all requests: a new epoch starts with empty slots."""
         self._slots.clear()
+        self._blocks.reset()
+
+    @property
+    def num_used_blocks(self) -> int:
+        """KV blocks that slots have."""
+        return self._blocks.num_used_blocks
 
     def data_pointers(self) -> tuple[int, ...]:
         """Addresses of every input buffer, which never change."""
@@ -130,8 +149,14 @@ class Runner(Generic[State]):
             raise ValueError(f"slot {admission.slot} is in use")
         if admission.num_cached_tokens:
             raise ValueError("there are no stored prefixes to start from")
+        num_tokens = min(admission.request.num_reserved_tokens, self._stops.context_tokens)
+        self._blocks.reserve(admission.slot, num_tokens)
         self._state.reset_slot(admission.slot)
         self._slots[admission.slot] = SlotRequest.admit(admission.request)
+
+    def _free(self, slot: int) -> None:
+        del self._slots[slot]
+        self._blocks.release(slot)
 
     def _segment(self, chunk: PrefillChunk) -> Segment:
         running = self._slots[chunk.slot]
@@ -217,6 +242,6 @@ class Runner(Generic[State]):
         reason = self._stops.finish_reason(running)
         if reason is None:
             return output
-        del self._slots[slot]
+        self._free(slot)
         stop_token_id = running.last_token_id if reason is FinishReason.STOP else None
         return replace(output, finish_reason=reason, stop_token_id=stop_token_id)

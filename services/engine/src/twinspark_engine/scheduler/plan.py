@@ -101,3 +101,5 @@ class StepResult:
     """Time spent in the prefill forward and its sampling."""
     decode_us: int = field(default=0, compare=False)
     """Time spent in the decode forward and its sampling."""
+    num_free_blocks: int | None = field(default=None, compare=False)
+    """KV blocks that no slot has after this step, where the cache is checked; the scheduler's own count must agree."""

@@ -9,7 +9,8 @@ from collections import deque
 from dataclasses import dataclass
 
 from twinspark_engine.errors import ContextTooLongError, QueueFullError
-from twinspark_engine.kv_cache.slot_reservations import SlotReservations
+from twinspark_engine.kv_cache.block_reservations import BlockCountError, BlockReservations
+from twinspark_engine.kv_cache.memory_rule import AdmissionRule
 from twinspark_engine.request import Request
 from twinspark_engine.scheduler.chunks import choose_chunks
 from twinspark_engine.scheduler.events import RequestEvent
@@ -31,6 +32,8 @@ class SchedulerLimits:
     """Prompt rows of a forward while none does."""
     queue_limit: int
     """Requests that wait at most, besides those that will take a free slot in the next step."""
+    num_blocks: int = 0
+    """KV blocks that requests share, a context's at least; 0: a whole context for every slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,12 @@ class _Waiting:
 class Scheduler:
     """First come, first admitted; decoders run in every step; prompts share what one forward can hold."""
 
-    def __init__(self, limits: SchedulerLimits) -> None:
+    def __init__(self, limits: SchedulerLimits, memory: AdmissionRule | None = None) -> None:
+        """memory: what a request must leave free beside others; None: nothing."""
         self._limits = limits
-        self._reservations = SlotReservations(limits.num_slots, limits.context_tokens)
+        self._memory = memory
+        num_blocks = limits.num_blocks or limits.num_slots * BlockReservations.blocks_for(limits.context_tokens)
+        self._reservations = BlockReservations(num_blocks, limits.num_slots)
         self._waiting: deque[_Waiting] = deque()
         self._slots: dict[int, RunningRequest] = {}
         self._cancelled_slots: list[int] = []
@@ -59,13 +65,14 @@ class Scheduler:
 
     def check(self, request: Request) -> None:
         """Raise ContextTooLongError for a request that no empty engine could hold."""
-        if not self._reservations.can_ever_reserve(request.num_reserved_tokens):
+        num_tokens = request.num_reserved_tokens
+        if num_tokens > self._limits.context_tokens or not self._reservations.can_ever_reserve(num_tokens):
             raise ContextTooLongError(request.num_prompt_tokens, request.limits.max_tokens, self._limits.context_tokens)
 
     def submit(self, request: Request, now: float) -> None:
         """Queue a request. Raises ContextTooLongError, or QueueFullError; the request is then not accepted."""
         self.check(request)
-        if len(self._waiting) >= self._limits.queue_limit + self._reservations.num_free_slots:
+        if len(self._waiting) >= self._limits.queue_limit + len(self._reservations.free_slots):
             raise QueueFullError(self._limits.queue_limit)
         self._waiting.append(_Waiting(request, now))
 
@@ -95,10 +102,13 @@ class Scheduler:
         self._admitted.clear()
         return ids
 
-    def plan(self, now: float, *, report_memory: bool = False) -> StepPlan:
-        """Decide the next step and book it as in flight; an empty plan takes no step number and is not executed."""
+    def plan(self, now: float, *, report_memory: bool = False, free_bytes: int | None = None) -> StepPlan:
+        """Decide the next step and book it as in flight; an empty plan takes no step number and is not executed.
+
+        free_bytes: the least that any rank has free, needed while a request waits beside running ones.
+        """
         cancelled = self._free_cancelled()
-        admissions = self._admit(now)
+        admissions = self._admit(now, free_bytes)
         windows = self._choose_windows()
         chunks = self._choose_chunks(beside_decoders=bool(windows))
         plan = StepPlan(self._epoch, self._step, cancelled, admissions, chunks, windows, report_memory=report_memory)
@@ -124,6 +134,7 @@ class Scheduler:
             if output.finish_reason is not None:
                 running.ended = True
                 self._free(running.slot)
+        self._compare_blocks(result.num_free_blocks)
         return events
 
     @property
@@ -140,6 +151,16 @@ class Scheduler:
     def num_in_flight(self) -> int:
         """Plans made whose result was not applied."""
         return len(self._in_flight)
+
+    @property
+    def num_blocks(self) -> int:
+        """KV blocks that requests share."""
+        return self._reservations.num_blocks
+
+    @property
+    def num_used_blocks(self) -> int:
+        """KV blocks that requests hold."""
+        return self._reservations.num_blocks - self._reservations.num_free_blocks
 
     @property
     def num_waiting(self) -> int:
@@ -167,16 +188,36 @@ class Scheduler:
             self._free(slot)
         return cancelled
 
-    def _admit(self, now: float) -> tuple[Admission, ...]:
+    def _admit(self, now: float, free_bytes: int | None) -> tuple[Admission, ...]:
         admissions = []
-        while self._waiting and self._reservations.can_reserve(self._waiting[0].request.num_reserved_tokens):
+        while self._waiting and self._can_admit(self._waiting[0].request.num_reserved_tokens, free_bytes):
             waiting = self._waiting.popleft()
-            slot = self._reservations.reserve(waiting.request.num_reserved_tokens)
+            num_tokens = waiting.request.num_reserved_tokens
+            slot = self._reservations.free_slots[0]
+            self._reservations.reserve(slot, num_tokens)
+            if self._memory is not None:
+                self._memory.book(num_tokens)
             running = RunningRequest(waiting.request, slot, waiting.arrived_at, now)
             self._slots[slot] = running
             self._admitted.append(admitted_event(running))
             admissions.append(Admission(slot, waiting.request))
         return tuple(admissions)
+
+    def _can_admit(self, num_tokens: int, free_bytes: int | None) -> bool:
+        """Whether there are a slot, blocks and memory. A request alone needs no memory left: waiting frees none."""
+        if not self._reservations.free_slots or not self._reservations.can_reserve(num_tokens):
+            return False
+        if self._memory is None or free_bytes is None or not self._slots:
+            return True
+        return self._memory.can_admit(num_tokens, free_bytes)
+
+    def _compare_blocks(self, num_free_blocks: int | None) -> None:
+        """Raise BlockCountError where the runner, whose books are checked, has other blocks free than these."""
+        is_same_moment = not self._in_flight and not self._cancelled_slots
+        if num_free_blocks is not None and is_same_moment and num_free_blocks != self._reservations.num_free_blocks:
+            raise BlockCountError(
+                f"the scheduler counts {self._reservations.num_free_blocks} free blocks, the runner {num_free_blocks}"
+            )
 
     def _choose_windows(self) -> tuple[DecodeWindow, ...]:
         windows = []
