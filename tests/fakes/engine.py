@@ -114,8 +114,20 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
         )
 
     async def GetMemory(self, request: pb.GetMemoryRequest, context: Context) -> pb.GetMemoryResponse:
-        """Answer an account without parts."""
-        return pb.GetMemoryResponse(ranks=[pb.RankMemory(rank=0, resident_bytes=1, total_bytes=4, free_bytes=2)])
+        """Answer an account of round numbers."""
+        rank = pb.RankMemory(
+            rank=0,
+            source="available",
+            resident_bytes=1000,
+            peak_resident_bytes=1500,
+            total_bytes=4000,
+            free_bytes=2000,
+            available_bytes=2000,
+            parts={"weights": 300, "kv": 200, "state": 100},
+            kv_pool=pb.KvPool(num_blocks=8, num_blocks_used=len(self.running), block_tokens=256, block_bytes=20),
+            budget=pb.MemoryBudget(slot_bytes=10, reserve_bytes=50, admit_bytes=5),
+        )
+        return pb.GetMemoryResponse(ranks=[rank])
 
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> AsyncIterator[pb.GenerateResponse]:
         """Run one request."""

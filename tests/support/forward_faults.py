@@ -21,6 +21,7 @@ INDEXER = "twinspark_kernels.indexer.reference"
 LATENT = "twinspark_kernels.latent_attention.reference"
 MODEL = "twinspark_engine.model.model"
 DSA = "twinspark_engine.model.dsa_layer"
+PAGED = "twinspark_kernels.paged"
 MLP = "twinspark_engine.model.mlp"
 LOAD_ATTENTION = "twinspark_engine.model.weights.attention"
 TRANSPORT = "twinspark_engine.ranks.transport"
@@ -123,6 +124,10 @@ DSA_LAYER = (
         "rms_norm(kv_a.to(dtype), weights.kv_a_norm, config.rms_norm_eps)",
         "kv_a.to(dtype)",
     ),
+    Fault(
+        "all rows of a block have one place", PAGED, ".long() * block_rows + rows % block_rows", ".long() * block_rows"
+    ),
+    Fault("a row's own key reads as zeros", LATENT, "keys[end - first :] = 0", "keys[end - first - 1 :] = 0"),
     Fault("keys read the rows of values", LOAD_ATTENTION, "by_head[:, :key]", "by_head[:, key:]"),
 )
 

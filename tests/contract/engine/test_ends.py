@@ -200,7 +200,16 @@ async def test_the_engine_describes_itself_and_accounts_for_memory(engine: Engin
     assert await describe(engine) == described
     memory = await engine.stub.GetMemory(pb.GetMemoryRequest())
     assert [rank.rank for rank in memory.ranks] == list(range(described.world_size))
-    assert all(rank.resident_bytes and rank.free_bytes <= rank.total_bytes for rank in memory.ranks)
+    for rank in memory.ranks:
+        assert 0 < rank.resident_bytes <= rank.peak_resident_bytes
+        assert 0 < rank.free_bytes <= rank.total_bytes
+        assert rank.source == "available"
+        pool = rank.kv_pool
+        assert (pool.num_blocks_used, pool.block_tokens) == (0, 256)
+        assert 0 < pool.num_blocks * pool.block_bytes <= rank.parts["kv"]
+        assert rank.parts["weights"] > 0
+        assert 0 < rank.budget.slot_bytes <= rank.parts["state"]
+        assert rank.budget.admit_bytes <= rank.budget.reserve_bytes
     stats = await engine.stats()
     assert stats.state == pb.ENGINE_STATE_SERVING
     assert stats.num_slots == described.num_slots

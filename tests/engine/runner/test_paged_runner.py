@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from support.hash_model import HashModel, HashState
+from support.planted_fault import Fault, planted
 from support.random_plans import RandomPlans, Reply, run_alone, varied_requests
 from support.row_invariance import same_bits
 from support.thread_transport import run_ranks
@@ -35,6 +36,7 @@ def build_runner(
     num_blocks: int | None = None,
     context: int = CONTEXT,
     latent_dtype: torch.dtype | None = None,
+    check: bool = True,
 ) -> tuple[Runner[ModelState], ModelState]:
     torch.set_num_threads(1)
     config = ModelConfig.from_folder(folder)
@@ -48,7 +50,8 @@ def build_runner(
         num_blocks=num_blocks,
         latent_dtype=latent_dtype,
     )
-    limits = RunnerLimits(NUM_SLOTS, context, MAX_ROWS, frozenset({5}), masked_token_ids(folder, config.vocab_size))
+    masked = masked_token_ids(folder, config.vocab_size)
+    limits = RunnerLimits(NUM_SLOTS, context, MAX_ROWS, frozenset({5}), masked, check)
     return Runner(Model(config, weights, transport), state, transport, limits), state
 
 
@@ -58,8 +61,8 @@ def test_replies_are_those_alone_in_scattered_blocks_and_ranks_have_the_same_tab
     tiny_checkpoint: Path, world_size: int, latent_dtype: torch.dtype | None
 ) -> None:
     # Prompts of one to three blocks: as requests end in another order than they came, tables are soon mixed.
-    varied = varied_requests(9, 3, 1400, 600, 10)
-    lengths = (300, 40, 700, 520, 260, 90, 600, 513, 255)
+    varied = varied_requests(7, 3, 1400, 600, 10)
+    lengths = (300, 40, 530, 260, 90, 513, 255)
     requests = [
         replace(request, prompt_token_ids=(request.prompt_token_ids * length)[:length])
         for request, length in zip(varied, lengths, strict=True)
@@ -87,6 +90,47 @@ def test_replies_are_those_alone_in_scattered_blocks_and_ranks_have_the_same_tab
     mapped = [[block for block in table if block] for step in tables for table in step[:-1]]
     assert any(blocks != list(range(blocks[0], blocks[0] + len(blocks))) for blocks in mapped if blocks)
     assert len({tuple(blocks) for blocks in mapped}) > 2 * NUM_SLOTS, "slots had other blocks at other times"
+
+
+PAGED = "twinspark_kernels.paged"
+LATENT = "twinspark_kernels.latent_attention.reference"
+BOOKS = "twinspark_engine.kv_cache.block_reservations"
+SLOT_BLOCKS = "twinspark_engine.runner.slot_blocks"
+FAULTS = [
+    Fault(
+        "rows are written by another slot", PAGED, "self.table[slots, rows //", "self.table[slots.clamp(max=0), rows //"
+    ),
+    Fault("chunks are read from the pool's front", PAGED, "self.table[slot, first //", "self.table[0, first //"),
+    Fault("all slots have the same blocks", BOOKS, "heapq.heappop(self._free) for", "self._free[0] for"),
+    Fault("ended slots keep their blocks", BOOKS, "heapq.heappush(self._free, block)", "None"),
+    Fault(
+        "a table is that of slot 0", SLOT_BLOCKS, "map_slot(slot, self._reservations", "map_slot(0, self._reservations"
+    ),
+]
+FOUND_BY_REPLIES = FAULTS[:3] + FAULTS[4:]
+"""Without the check a lost block shows when the pool is empty, after more requests than these."""
+
+
+def run_three(folder: Path, check: bool) -> dict[str, Reply]:
+    requests = [
+        Request(f"r{slot}", tuple(range(slot, slot + length)), GREEDY, Limits(3, ignore_eos=True))
+        for slot, length in enumerate((270, 260, 70))
+    ]
+    runner, _ = build_runner(folder, LocalTransport(), NUM_SLOTS * 4, check=check)
+    return RandomPlans(runner.execute, NUM_SLOTS, 3, MAX_ROWS, []).run(requests)
+
+
+@pytest.mark.parametrize("fault", FAULTS[2:], ids=[fault.name.replace(" ", "-") for fault in FAULTS[2:]])
+def test_the_check_finds_a_single_line_fault_of_the_books(tiny_checkpoint: Path, fault: Fault) -> None:
+    with planted(fault), pytest.raises((CacheCheckError, BlockCountError)):
+        run_three(tiny_checkpoint, check=True)
+
+
+@pytest.mark.parametrize("fault", FOUND_BY_REPLIES, ids=[fault.name.replace(" ", "-") for fault in FOUND_BY_REPLIES])
+def test_without_the_check_a_single_line_fault_moves_a_reply(tiny_checkpoint: Path, fault: Fault) -> None:
+    expected = run_three(tiny_checkpoint, check=False)
+    with planted(fault):
+        assert run_three(tiny_checkpoint, check=False) != expected
 
 
 def test_beside_the_longest_request_a_short_one_has_the_last_physical_block_and_its_reply(

@@ -258,8 +258,8 @@ class EngineLoop:
 
     def _least_free_bytes(self) -> int | None:
         """The least that any rank has free, as last heard of the others; None where admission does not ask."""
-        read = self._get_loaded().free_bytes
-        if read is None or not self._scheduler.num_waiting or not self._scheduler.num_running:
+        read, num_waiting = self._get_loaded().free_bytes, self._scheduler.num_waiting
+        if read is None or not num_waiting or num_waiting + self._scheduler.num_running == 1:
             return None
         own = read()
         return own if self._follower_free_bytes is None else min(own, self._follower_free_bytes)

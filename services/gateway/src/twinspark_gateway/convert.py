@@ -10,7 +10,10 @@ from twinspark_gateway.generation import (
     Event,
     Finished,
     Generation,
+    KvPool,
+    MemoryBudget,
     PromptLogprobs,
+    RankMemory,
     Step,
     TokenLogprob,
 )
@@ -120,6 +123,31 @@ def model_from_proto(response: pb.DescribeResponse) -> EngineModel:
         world_size=response.world_size,
         max_top_logprobs=response.max_top_logprobs,
         fingerprint=response.fingerprint,
+    )
+
+
+def memory_from_proto(response: pb.GetMemoryResponse) -> list[RankMemory]:
+    """Give every rank's account of memory, by rank."""
+    return [_rank_memory(rank) for rank in response.ranks]
+
+
+def _rank_memory(rank: pb.RankMemory) -> RankMemory:
+    pool, budget = rank.kv_pool, rank.budget
+    return RankMemory(
+        rank=rank.rank,
+        source=rank.source,
+        resident_bytes=rank.resident_bytes,
+        peak_resident_bytes=rank.peak_resident_bytes,
+        total_bytes=rank.total_bytes,
+        free_bytes=rank.free_bytes,
+        available_bytes=rank.available_bytes,
+        parts={name: int(num_bytes) for name, num_bytes in sorted(rank.parts.items())},
+        kv_pool=KvPool(pool.num_blocks, pool.num_blocks_used, pool.block_tokens, pool.block_bytes)
+        if rank.HasField("kv_pool")
+        else None,
+        budget=MemoryBudget(budget.slot_bytes, budget.reserve_bytes, budget.admit_bytes)
+        if rank.HasField("budget")
+        else None,
     )
 
 

@@ -101,6 +101,41 @@ class EngineModel:
 
 
 @dataclass(frozen=True, slots=True)
+class KvPool:
+    """The KV blocks of one rank."""
+
+    num_blocks: int
+    num_used_blocks: int
+    block_tokens: int
+    block_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBudget:
+    """What the engine's admission by memory counts with, in bytes."""
+
+    slot_bytes: int
+    reserve_bytes: int
+    admit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """One rank's account of memory in bytes, as in the engine's RankMemory."""
+
+    rank: int
+    source: str
+    resident_bytes: int
+    peak_resident_bytes: int
+    total_bytes: int
+    free_bytes: int
+    available_bytes: int
+    parts: dict[str, int]
+    kv_pool: KvPool | None
+    budget: MemoryBudget | None
+
+
+@dataclass(frozen=True, slots=True)
 class EngineStats:
     """Gauges and counters of the engine, as in GetStatsResponse."""
 

@@ -7,9 +7,15 @@ import grpc
 
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.engine.v1 import engine_pb2_grpc
-from twinspark_gateway.convert import event_from_proto, generation_to_proto, model_from_proto, stats_from_proto
+from twinspark_gateway.convert import (
+    event_from_proto,
+    generation_to_proto,
+    memory_from_proto,
+    model_from_proto,
+    stats_from_proto,
+)
 from twinspark_gateway.errors import ApiError, from_status, internal_failure
-from twinspark_gateway.generation import EngineModel, EngineStats, Event, Finished, Generation
+from twinspark_gateway.generation import EngineModel, EngineStats, Event, Finished, Generation, RankMemory
 from twinspark_rpc import REQUEST_ID_KEY, ChannelSettings, open_channel, read_status
 
 
@@ -44,6 +50,13 @@ class EngineClient:
         """Ask for gauges and counters. Raises ApiError."""
         try:
             return stats_from_proto(await self._stub.GetStats(pb.GetStatsRequest(), timeout=self._timeout))
+        except grpc.aio.AioRpcError as error:
+            raise _refusal(error) from error
+
+    async def get_memory(self) -> list[RankMemory]:
+        """Ask for every rank's account of memory: it is taken in the next step. Raises ApiError."""
+        try:
+            return memory_from_proto(await self._stub.GetMemory(pb.GetMemoryRequest(), timeout=self._timeout))
         except grpc.aio.AioRpcError as error:
             raise _refusal(error) from error
 
