@@ -1,5 +1,7 @@
 """The start-up check of stateful ops passes here, and names an op whose bits follow the batch."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,6 +9,8 @@ from torch import Tensor
 from support.row_invariance import product_by_row_count, threads
 from twinspark_kernels import stateful_self_check
 from twinspark_kernels.kda import KdaInputs, KdaParams, kda_recurrent
+from twinspark_kernels.latent_attention import latent_attention
+from twinspark_kernels.paged import PagedRows
 from twinspark_kernels.self_check import RowInvarianceError
 from twinspark_kernels.stateful_self_check import check_stateful_ops
 
@@ -24,6 +28,15 @@ def test_an_op_that_follows_the_number_of_slots_is_named_with_its_shape(monkeypa
     monkeypatch.setattr(stateful_self_check, "kda_recurrent", counting)
     with pytest.raises(RowInvarianceError, match=r"^counting 2 x 24 x 24: row 0 of 7"):
         check_stateful_ops([(2, 24, 24)], [])
+
+
+def test_attention_whose_bits_follow_the_blocks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_table(q: Tensor, latents: PagedRows, **options: Any) -> Tensor:
+        return latent_attention(q, latents, **options) + int(latents.table[0, 0]) * torch.finfo(torch.float32).eps
+
+    monkeypatch.setattr(stateful_self_check, "latent_attention", by_table)
+    with pytest.raises(RowInvarianceError, match=r"^latent_attention 100, torch.float32: bits follow the blocks"):
+        check_stateful_ops([], [100])
 
 
 def test_attention_tiles_as_high_as_the_rows_are_many_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
