@@ -157,7 +157,7 @@ def test_sparse_attention_just_below_two_to_the_twenty_reads_its_tokens() -> Non
     tokens = (selected[..., None] * 4 + torch.arange(4)).flatten(1)
     slots = torch.zeros(rows, dtype=torch.int64)
     keys = torch.randn(1 << 20, WIDTH)
-    pool.rows.write(pool.rows.places(torch.zeros(1, dtype=torch.int64), torch.arange(1 << 20)), keys)
+    pool.rows.write(torch.zeros(1, dtype=torch.int64), torch.arange(1 << 20), keys)
     found = attend(q, pool.rows, slots, positions, selected)
     for row, position in enumerate(positions.tolist()):
         tail = torch.arange((position + 1) // 4 * 4, position + 1)
@@ -225,7 +225,7 @@ def test_wrong_blocks_are_refused_by_name() -> None:
     rows = paged(torch.zeros(2, 40, 8))
     with pytest.raises(ValueError, match=r"^rows: must be contiguous blocks of shape \(any, any, 9\)"):
         check_paged("rows", rows, 9, 512)
-    with pytest.raises(ValueError, match=r"^rows: a block's rows must divide 96, got 64"):
+    with pytest.raises(ValueError, match=r"^rows: a block's rows must be a power of two that divides 96, got 64"):
         check_paged("rows", rows, 8, 96)
     with pytest.raises(TypeError, match=r"^rows: the table must be int32"):
         check_paged("rows", replace(rows, table=rows.table.long()), 8, 512)

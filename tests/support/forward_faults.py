@@ -124,9 +124,8 @@ DSA_LAYER = (
         "rms_norm(kv_a.to(dtype), weights.kv_a_norm, config.rms_norm_eps)",
         "kv_a.to(dtype)",
     ),
-    Fault(
-        "all rows of a block have one place", PAGED, ".long() * block_rows + rows % block_rows", ".long() * block_rows"
-    ),
+    Fault("a block's rows are read at one place", PAGED, ".add_(rows & block_rows - 1)", ".add_(0)"),
+    Fault("a block's rows are written to one place", PAGED, "(blocks, rows & block_rows - 1)", "(blocks, rows * 0)"),
     Fault("a row's own key reads as zeros", LATENT, "keys[end - first :] = 0", "keys[end - first - 1 :] = 0"),
     Fault("keys read the rows of values", LOAD_ATTENTION, "by_head[:, :key]", "by_head[:, key:]"),
 )

@@ -23,7 +23,7 @@ FIRST_BLOCK = 2
 class PagedRows:
     """Rows of every slot, addressed by their index in the slot (a position, or a pool). S = slots + 1."""
 
-    values: Tensor  # [B, R, W], contiguous
+    values: Tensor  # [B, R, W], contiguous; R a power of two
     table: Tensor  # int32 [S, M]: the block of rows i * R to i * R + R - 1 of each slot
     scales: Tensor | None = None  # fp32 [B, R]: what e4m3 values are multiplied by; None: the values are plain
 
@@ -49,7 +49,8 @@ class PagedRows:
     def places(self, slots: Tensor, rows: Tensor) -> Tensor:
         """int64: index of each row among all rows of the buffer. `slots` and `rows` int64, of shapes that broadcast."""
         block_rows = self.block_rows
-        return self.table[slots, rows // block_rows].long() * block_rows + rows % block_rows
+        shift = block_rows.bit_length() - 1
+        return self.table[slots, rows >> shift].long().mul_(block_rows).add_(rows & block_rows - 1)
 
     def read(self, places: Tensor) -> Tensor:
         """[N, W] rows at these places [N]: plain values in their dtype, scaled ones in fp32."""
@@ -64,16 +65,19 @@ class PagedRows:
         `first` and `count` are multiples of R. Rows behind the table's end are zeros: the result has always the same
         shape, whatever the table's width.
         """
-        blocks = self.table[slot, first // self.block_rows : (first + count) // self.block_rows]
+        block_rows = self.block_rows
+        blocks = self.table[slot, first // block_rows : (first + count) // block_rows]
         rows = self.values.index_select(0, blocks)
         if self.scales is not None:
             rows = rows.float() * self.scales.index_select(0, blocks)[..., None]
         rows = rows.view(-1, self.width)
         return rows if len(rows) == count else torch.nn.functional.pad(rows, (0, 0, 0, count - len(rows)))
 
-    def write(self, places: Tensor, rows: Tensor) -> None:
-        """Copy plain rows [N, W], of the values' dtype, to these places. Of two rows with one place, either stays."""
-        self.values.view(-1, self.width).index_copy_(0, places, rows)
+    def write(self, slots: Tensor, rows: Tensor, values: Tensor) -> None:
+        """Copy plain values [N, W] into these rows of these slots; where two go to one place, either stays."""
+        block_rows = self.block_rows
+        blocks = self.table[slots, rows >> block_rows.bit_length() - 1]
+        self.values.index_put_((blocks, rows & block_rows - 1), values)
 
 
 def build_table(num_slots: int, num_columns: int) -> Tensor:
@@ -90,12 +94,13 @@ def map_blocks(table: Tensor, slot: int, blocks: Sequence[int]) -> None:
 
 
 def check_paged(name: str, rows: PagedRows, width: int | None, chunk: int) -> None:
-    """Raise unless these are contiguous blocks [B, R, width], R a divisor of `chunk`, with a table int32 [S, M]."""
+    """Raise unless these are contiguous blocks [B, R, width] with their table, R a power of two that divides chunk."""
     values, table, scales = rows.values, rows.table, rows.scales
     if values.dim() != 3 or width not in (None, values.shape[2]) or not values.is_contiguous():
         raise ValueError(f"{name}: must be contiguous blocks of shape (any, any, {width}), got {tuple(values.shape)}")
-    if chunk % values.shape[1]:
-        raise ValueError(f"{name}: a block's rows must divide {chunk}, got {values.shape[1]}")
+    block_rows = values.shape[1]
+    if block_rows.bit_count() != 1 or chunk % block_rows:
+        raise ValueError(f"{name}: a block's rows must be a power of two that divides {chunk}, got {block_rows}")
     if table.dtype != torch.int32:
         raise TypeError(f"{name}: the table must be int32, got {table.dtype}")
     if table.dim() != 2:

@@ -106,7 +106,10 @@ BOOKS = "twinspark_engine.kv_cache.block_reservations"
 SLOT_BLOCKS = "twinspark_engine.runner.slot_blocks"
 FAULTS = [
     Fault(
-        "rows are written by another slot", PAGED, "self.table[slots, rows //", "self.table[slots.clamp(max=0), rows //"
+        "rows are written by another slot",
+        PAGED,
+        "blocks = self.table[slots,",
+        "blocks = self.table[slots.clamp(max=0),",
     ),
     Fault("chunks are read from the pool's front", PAGED, "self.table[slot, first //", "self.table[0, first //"),
     Fault("all slots have the same blocks", BOOKS, "heapq.heappop(self._free) for", "self._free[0] for"),

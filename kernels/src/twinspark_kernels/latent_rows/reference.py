@@ -17,10 +17,10 @@ MANTISSA_BITS = 23
 
 def write_latents(rows: Tensor, latents: PagedRows, slots: Tensor, positions: Tensor) -> None:
     """See the public op."""
-    places = latents.places(slots, positions)
     if latents.scales is None:
-        latents.write(places, rows)
+        latents.write(slots, positions, rows)
         return
+    places = latents.places(slots, positions)
     values, scales = quantize_rows(rows)
     # Bytes: torch copies no e4m3 rows by index.
     latents.values.view(torch.uint8).view(-1, latents.width).index_copy_(0, places, values.view(torch.uint8))

@@ -29,7 +29,8 @@ def update_pools(
         member_keys = [_members(keys, ring_keys, segment, kpool) for segment in completing]
         member_gates = [_members(gates, ring_gates, segment, kpool) for segment in completing]
         pooled = pool_members(torch.cat(member_keys), torch.cat(member_gates), ape)
-        pools.write(_pool_places(completing, pools, kpool), pooled)
+        last = [slice(segment.start + -(segment.position + 1) % kpool, segment.stop, kpool) for segment in completing]
+        pools.write(_pick(slots, last), _pick(positions, last) // kpool, pooled)
     if any(segment.length > ring for segment in segments):
         newest = [torch.arange(max(segment.start, segment.stop - ring), segment.stop) for segment in segments]
         rows = torch.cat(newest).to(keys.device)
@@ -48,17 +49,9 @@ def pool_members(keys: Tensor, gates: Tensor, ape: Tensor) -> Tensor:
     return _sum_members(weights.to(keys.dtype).float() * keys.float()).to(keys.dtype)
 
 
-def _pool_places(completing: list[Segment], pools: PagedRows, kpool: int) -> Tensor:
-    """int64: where the pools that these segments complete lie, in their order."""
-    device = pools.table.device
-    places = [
-        pools.places(
-            torch.tensor(segment.slot, device=device),
-            torch.arange(segment.position // kpool, segment.end // kpool, device=device),
-        )
-        for segment in completing
-    ]
-    return places[0] if len(places) == 1 else torch.cat(places)
+def _pick(x: Tensor, parts: list[slice]) -> Tensor:
+    """The elements of x [T] in these parts, one after another."""
+    return x[parts[0]] if len(parts) == 1 else torch.cat([x[part] for part in parts])
 
 
 def _sum_members(x: Tensor) -> Tensor:
