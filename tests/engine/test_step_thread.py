@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from twinspark_engine.errors import RanksDifferError
+from twinspark_engine.kv_cache.memory_rule import MemoryBudgetError
 from twinspark_engine.model.checkpoint_error import CheckpointError, CheckpointReason
 from twinspark_engine.step_thread import StepThread
 
@@ -12,7 +13,14 @@ REFUSED = CheckpointError(CheckpointReason.TENSOR_MISSING, "x is missing")
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(None, 0), (RanksDifferError(["slots"]), 78), (REFUSED, 78), (ValueError("unexpected"), 1)]
+    ("error", "code"),
+    [
+        (None, 0),
+        (RanksDifferError(["slots"]), 78),
+        (REFUSED, 78),
+        (MemoryBudgetError("too little"), 78),
+        (ValueError("unexpected"), 1),
+    ],
 )
 async def test_the_exit_code_says_whether_starting_again_is_of_use(
     error: Exception | None, code: int, monkeypatch: pytest.MonkeyPatch

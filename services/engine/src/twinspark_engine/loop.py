@@ -105,7 +105,7 @@ class EngineLoop:
         listener: Listener,
         clock: Callable[[], float],
     ) -> None:
-        self.stats = Stats()
+        self.stats = Stats(num_blocks=scheduler.num_blocks)
         self._scheduler = scheduler
         self._group = group
         self._load = load
@@ -242,7 +242,7 @@ class EngineLoop:
         stats.output_tokens_total += num_tokens
         stats.num_running, stats.num_waiting = scheduler.num_running, scheduler.num_waiting
         stats.num_prefilling = scheduler.num_prefilling
-        stats.num_blocks, stats.num_used_blocks = scheduler.num_blocks, scheduler.num_used_blocks
+        stats.num_used_blocks = scheduler.num_used_blocks
         if not scheduler.has_work:
             stats.last_token_at = None
         elif num_tokens:
