@@ -13,6 +13,7 @@ import pytest
 from support.hash_runner import HashRunner
 from support.waiting import PATIENCE_SECONDS, wait_until
 from twinspark_engine.errors import RanksDifferError
+from twinspark_engine.kv_cache.block_reservations import BlockReservations
 from twinspark_engine.loop import (
     Cancel,
     EngineLoop,
@@ -25,21 +26,27 @@ from twinspark_engine.loop import (
     Wake,
 )
 from twinspark_engine.memory import MemoryAccount
-from twinspark_engine.ranks.group import LoadedRank, SoloGroup
+from twinspark_engine.ranks.group import LoadedRank, OnFirst, SoloGroup
 from twinspark_engine.ranks.transport import TransportError
 from twinspark_engine.request import Limits, Request, SamplingParams
 from twinspark_engine.scheduler.events import Finished, RequestEvent, TokensCommitted
+from twinspark_engine.scheduler.limits import SchedulerLimits
 from twinspark_engine.scheduler.plan import StepPlan
-from twinspark_engine.scheduler.scheduler import Scheduler, SchedulerLimits
+from twinspark_engine.scheduler.scheduler import Scheduler
 from twinspark_engine.stats import EngineState
 
 LIMITS = SchedulerLimits(3, 512, 64, 128, 4)
+NUM_BLOCKS = 6
 ACCOUNT = MemoryAccount(0, 1, 3, 2, {"weights": 1})
 
 
 def build_request(request_id: str, num_prompt_tokens: int = 5, max_tokens: int = 6) -> Request:
     prompt = tuple(range(1, num_prompt_tokens + 1))
     return Request(request_id, prompt, SamplingParams(seed=3), Limits(max_tokens, ignore_eos=True))
+
+
+def build_scheduler(limits: SchedulerLimits = LIMITS) -> Scheduler:
+    return Scheduler(limits, BlockReservations(NUM_BLOCKS, limits.num_slots))
 
 
 class BreakableGroup(SoloGroup):
@@ -109,7 +116,7 @@ class Harness:
         self.heard = Heard()
         self.runner = HashRunner(num_slots=LIMITS.num_slots, step_seconds=step_seconds)
         self.num_loads = 0
-        self.loop = EngineLoop(Scheduler(LIMITS), self.group, self._load, self.heard, time.monotonic)
+        self.loop = EngineLoop(build_scheduler(), self.group, self._load, self.heard, time.monotonic)
         self.thread = threading.Thread(target=self.loop.run, daemon=True)
 
     def _load(self) -> LoadedRank:
@@ -157,9 +164,9 @@ def test_steady_decode_is_planned_one_step_ahead_and_gives_the_same_tokens(harne
     ahead: list[int] = []
     execute = harness.runner.execute
 
-    def watch(plan: StepPlan) -> object:
+    def watch(plan: StepPlan, on_first: OnFirst | None = None) -> object:
         ahead.append(len(harness.group.plans) - 1 - plan.step)
-        return execute(plan)
+        return execute(plan, on_first)
 
     harness.runner.execute = watch  # type: ignore[method-assign, assignment]
     harness.submit(build_request("a", 5, 8))

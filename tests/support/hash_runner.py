@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from twinspark_engine.ranks.group import OnFirst
 from twinspark_engine.ranks.transport import LocalTransport, Transport
 from twinspark_engine.request import FinishReason, Request
 from twinspark_engine.scheduler.plan import (
@@ -39,7 +40,8 @@ class HashSlot:
 class HashRunner:
     """execute and reset as the real one; `step_seconds` makes a forward last.
 
-    From step `hold_at` on it waits until `released` is set, so that a test can look while requests run.
+    From step `hold_at` on it waits until `released` is set, so that a test can look while requests run. The times that
+    it reports are `prompt_row_us` for each prompt row and `decode_step_us` for each decode forward.
     """
 
     def __init__(self, transport: Transport | None = None, num_slots: int = 4, step_seconds: float = 0.0) -> None:
@@ -51,12 +53,14 @@ class HashRunner:
         self.largest_forward = 0
         self.hold_at: int | None = None
         self.released = threading.Event()
+        self.prompt_row_us = 0
+        self.decode_step_us = 0
 
     def reset(self) -> None:
         self.slots.clear()
         self.next_step = 0
 
-    def execute(self, plan: StepPlan) -> StepResult:
+    def execute(self, plan: StepPlan, on_first: OnFirst | None = None) -> StepResult:
         assert plan.step == self.next_step, "steps come in order, without gaps"
         assert not plan.is_empty
         if self.hold_at is not None and plan.step >= self.hold_at:
@@ -66,11 +70,16 @@ class HashRunner:
             self.slots.pop(slot, None)
         for admission in plan.admissions:
             self._admit(admission)
-        outputs = self._prefill(plan.chunks) if plan.chunks else []
         windows = [w.slot for w in plan.windows if w.slot in self.slots]
+        assert all(self.slots[slot].num_output_tokens for slot in windows), "a first token is fed back in a later step"
+        outputs = self._prefill(plan.chunks) if plan.chunks else []
+        if outputs and windows and on_first is not None:
+            on_first(tuple(outputs))
+            outputs = []
         if windows:
             outputs += [self._output(slot, token) for slot, token in zip(windows, self._draw(windows), strict=True)]
-        return StepResult(tuple(outputs))
+        prefill_us = self.prompt_row_us * sum(chunk.num_scheduled_tokens for chunk in plan.chunks)
+        return StepResult(tuple(outputs), prefill_us, self.decode_step_us if windows else 0)
 
     def _admit(self, admission: Admission) -> None:
         assert admission.slot not in self.slots, "a slot is given out while in use"

@@ -11,7 +11,7 @@ from twinspark.engine.v1 import rank_pb2 as pb
 from twinspark_engine.errors import RankLostError
 from twinspark_engine.memory import MemoryAccount
 from twinspark_engine.ranks.follower import Command, EndEpoch, Execute, Follower, JoinEpoch, Load, StopFollower
-from twinspark_engine.ranks.group import LoadedRank
+from twinspark_engine.ranks.group import LoadedRank, OnFirst
 from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.tcp_group import form_tcp_group
 from twinspark_engine.ranks.transport import TransportError
@@ -46,10 +46,10 @@ class FailingRunner(HashRunner):
 
     fails_at: int | None = None
 
-    def execute(self, plan: StepPlan) -> StepResult:
+    def execute(self, plan: StepPlan, on_first: OnFirst | None = None) -> StepResult:
         if plan.step == self.fails_at:
             raise TransportError("the peer is silent")
-        return super().execute(plan)
+        return super().execute(plan, on_first)
 
 
 class Answers(list[Answer]):

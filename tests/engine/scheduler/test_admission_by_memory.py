@@ -9,7 +9,8 @@ from twinspark_engine.errors import ContextTooLongError
 from twinspark_engine.kv_cache.block_reservations import BlockCountError
 from twinspark_engine.kv_cache.memory_rule import HOST_BYTES_PER_TOKEN, AdmissionRule
 from twinspark_engine.request import Limits, Request, SamplingParams
-from twinspark_engine.scheduler.scheduler import Scheduler, SchedulerLimits
+from twinspark_engine.scheduler.limits import SchedulerLimits
+from twinspark_engine.scheduler.scheduler import Scheduler
 
 LIMITS = SchedulerLimits(
     num_slots=3, context_tokens=1024, chunk_tokens_beside_decoders=64, chunk_tokens_alone=128, queue_limit=8

@@ -3,49 +3,13 @@
 import pytest
 
 from support.hash_runner import HashRunner
+from support.scheduler_driver import LIMITS, Driver, build_request
 from twinspark_engine.errors import ContextTooLongError, QueueFullError
 from twinspark_engine.request import FinishReason, Limits, Request, SamplingParams
 from twinspark_engine.scheduler.events import Admitted, Finished, PromptLogprobsKnown, RequestEvent, TokensCommitted
-from twinspark_engine.scheduler.plan import DecodeWindow, PrefillChunk, StepPlan
-from twinspark_engine.scheduler.scheduler import Scheduler, SchedulerLimits
-
-LIMITS = SchedulerLimits(
-    num_slots=2, context_tokens=1024, chunk_tokens_beside_decoders=128, chunk_tokens_alone=256, queue_limit=3
-)
-
-
-def build_request(request_id: str, num_prompt_tokens: int = 3, max_tokens: int = 4) -> Request:
-    prompt = tuple((len(request_id) * 31 + i * 7) % 4000 + 1 for i in range(num_prompt_tokens))
-    return Request(request_id, prompt, SamplingParams(seed=5), Limits(max_tokens, ignore_eos=True))
-
-
-class Driver:
-    """A scheduler beside a hash runner, stepped by hand; one second passes a step."""
-
-    def __init__(self, limits: SchedulerLimits = LIMITS) -> None:
-        self.scheduler = Scheduler(limits)
-        self.runner = HashRunner(num_slots=limits.num_slots)
-        self.now = 0.0
-        self.events: list[RequestEvent] = []
-
-    def submit(self, request: Request) -> None:
-        self.scheduler.submit(request, self.now)
-
-    def step(self) -> StepPlan:
-        plan = self.scheduler.plan(self.now)
-        self.events += self.scheduler.take_admitted()
-        self.now += 1.0
-        if not plan.is_empty:
-            self.events += self.scheduler.apply(self.runner.execute(plan), self.now)
-        return plan
-
-    def run(self) -> None:
-        while self.scheduler.has_work:
-            self.step()
-
-    def tokens(self, request_id: str) -> list[int]:
-        found = [e.event for e in self.events if e.request_id == request_id]
-        return [token for event in found if isinstance(event, TokensCommitted) for token in event.token_ids]
+from twinspark_engine.scheduler.limits import SchedulerLimits
+from twinspark_engine.scheduler.plan import DecodeWindow, PrefillChunk
+from twinspark_engine.scheduler.scheduler import Scheduler
 
 
 def test_a_short_prompt_is_computed_in_its_admission_step_and_decodes_from_the_next() -> None:

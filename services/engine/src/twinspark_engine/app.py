@@ -28,7 +28,8 @@ from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.servicer import RankServicer
 from twinspark_engine.ranks.tcp_group import form_tcp_group
 from twinspark_engine.ranks.transport import LocalTransport, Transport
-from twinspark_engine.scheduler.scheduler import Scheduler, SchedulerLimits
+from twinspark_engine.scheduler.limits import SchedulerLimits
+from twinspark_engine.scheduler.scheduler import Scheduler
 from twinspark_engine.servicer import EngineDescription, EngineServicer
 from twinspark_engine.settings import Settings, agreed_values
 from twinspark_engine.step_thread import StepThread, log_thread_failure
@@ -146,6 +147,9 @@ def _scheduler_limits(settings: Settings, checkpoint: Checkpoint) -> SchedulerLi
         chunk_tokens_alone=settings.chunk_tokens_alone,
         queue_limit=settings.queue_limit,
         num_blocks=checkpoint.num_blocks,
+        short_prompt_tokens=settings.short_prompt_tokens,
+        decode_share=settings.decode_share,
+        arrival_wait_seconds=settings.arrival_wait_ms / 1000,
     )
 
 

@@ -35,6 +35,7 @@ def request_from_proto(message: pb.GenerateRequest, bounds: RequestBounds) -> Re
     prompt = tuple(message.prompt_token_ids)
     _check(len(prompt) > 0, "prompt_token_ids", "must hold at least one id")
     _check_ids(prompt, "prompt_token_ids", bounds)
+    _check(message.priority in pb.Priority.values(), "priority", "must be one of the priorities")
     num_prior = message.num_prior_output_tokens
     _check(num_prior < len(prompt), "num_prior_output_tokens", "must be smaller than the prompt")
     return Request(
@@ -45,6 +46,7 @@ def request_from_proto(message: pb.GenerateRequest, bounds: RequestBounds) -> Re
         num_top_logprobs=_num_top(message, "logprobs", bounds),
         num_prompt_top_logprobs=_num_top(message, "prompt_logprobs", bounds),
         num_prior_output_tokens=num_prior,
+        is_background=message.priority == pb.PRIORITY_BACKGROUND,
     )
 
 
@@ -100,7 +102,6 @@ def _refuse_unsupported(message: pb.GenerateRequest) -> None:
         "images": bool(message.images),
         "grammar": message.HasField("grammar"),
         "draft_mode": message.draft_mode not in (pb.DRAFT_MODE_UNSPECIFIED, pb.DRAFT_MODE_OFF),
-        "priority": message.priority != pb.PRIORITY_UNSPECIFIED,
         "limits.min_tokens": message.limits.min_tokens > 0,
         "sampling.presence_penalty": sampling.presence_penalty != 0,
         "sampling.frequency_penalty": sampling.frequency_penalty != 0,

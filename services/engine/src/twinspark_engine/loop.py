@@ -18,7 +18,7 @@ from twinspark_engine.ranks.group import Group, LoadedRank
 from twinspark_engine.ranks.transport import TransportError
 from twinspark_engine.request import Request
 from twinspark_engine.scheduler.events import RequestEvent, TokensCommitted
-from twinspark_engine.scheduler.plan import StepPlan
+from twinspark_engine.scheduler.plan import SlotOutput, StepPlan
 from twinspark_engine.scheduler.scheduler import Scheduler
 from twinspark_engine.stats import EngineState, Stats
 from twinspark_rpc import ServiceError
@@ -156,15 +156,15 @@ class EngineLoop:
                 self._execute(self._plans.popleft())
 
     def _take_commands(self) -> None:
-        """Run what is in the inbox; wait for a command if there is nothing else to do."""
-        is_idle = not (self._plans or self._scheduler.has_work or self._measurements)
+        """Run what is in the inbox; wait if there is nothing else to do, or for arrivals that share a forward."""
+        wait_seconds = 0.0 if self._plans or self._scheduler.has_work or self._measurements else None
         while True:
             try:
-                command = self._inbox.get(block=is_idle)
+                command = self._inbox.get(timeout=wait_seconds)
             except queue.Empty:
                 return
             self._run(command)
-            is_idle = False
+            wait_seconds = 0.0 if self._is_stopping else self._scheduler.find_wait(self._clock())
 
     def _run(self, command: Command) -> None:
         match command:
@@ -220,21 +220,32 @@ class EngineLoop:
             self.stats.last_token_at = now
 
     def _execute(self, plan: StepPlan) -> None:
-        result = self._get_loaded().runner.execute(plan)
+        stats = self.stats
+        prompt_tokens_total = stats.prompt_tokens_total + sum(chunk.num_scheduled_tokens for chunk in plan.chunks)
+
+        def report_first(outputs: tuple[SlotOutput, ...]) -> None:
+            """Send first tokens before the slots decode."""
+            self._group.check()
+            now = self._clock()
+            stats.prompt_tokens_total = prompt_tokens_total
+            self._report(self._scheduler.apply_first(outputs, now), now)
+
+        result = self._get_loaded().runner.execute(plan, report_first)
         self._group.check()
         now = self._clock()
-        events = self._scheduler.apply(result, now)
-        stats = self.stats
         stats.steps_total += 1
         stats.prefill_us_total += result.prefill_us
         stats.decode_us_total += result.decode_us
-        stats.prompt_tokens_total += sum(chunk.num_scheduled_tokens for chunk in plan.chunks)
-        self._count(events, now)
-        # After the counts: a caller that has heard the end of its request finds it counted.
-        if events:
-            self._listener.on_outcomes(events)
+        stats.prompt_tokens_total = prompt_tokens_total
+        self._report(self._scheduler.apply(result, now), now)
         if plan.report_memory:
             self._answer_memory()
+
+    def _report(self, events: Sequence[RequestEvent], now: float) -> None:
+        """Count and send events, in this order: a caller that has heard the end of its request finds it counted."""
+        self._count(events, now)
+        if events:
+            self._listener.on_outcomes(events)
 
     def _count(self, events: Sequence[RequestEvent], now: float) -> None:
         stats, scheduler = self.stats, self._scheduler
@@ -243,6 +254,7 @@ class EngineLoop:
         stats.num_running, stats.num_waiting = scheduler.num_running, scheduler.num_waiting
         stats.num_prefilling = scheduler.num_prefilling
         stats.num_used_blocks = scheduler.num_used_blocks
+        stats.requests_yielded_total = scheduler.num_yields
         if not scheduler.has_work:
             stats.last_token_at = None
         elif num_tokens:

@@ -18,6 +18,10 @@ COUNTERS: dict[str, tuple[str, Callable[[Stats], float]]] = {
         "Requests that the caller cancelled.",
         lambda s: s.requests_cancelled_total,
     ),
+    "twinspark_engine_requests_yielded": (
+        "Times that a background request gave its slot up, to be run again.",
+        lambda s: s.requests_yielded_total,
+    ),
     "twinspark_engine_prompt_tokens": ("Prompt tokens computed.", lambda s: s.prompt_tokens_total),
     "twinspark_engine_output_tokens": ("Output tokens committed.", lambda s: s.output_tokens_total),
     "twinspark_engine_steps": ("Steps executed.", lambda s: s.steps_total),

@@ -56,6 +56,8 @@ class Request:
     """The same for the prompt tokens from index 1 on."""
     num_prior_output_tokens: int = 0
     """Trailing prompt ids that count as output for usage."""
+    is_background: bool = False
+    """Gives its slot up to a waiting foreground request, and is then run again from its prompt."""
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -27,6 +27,7 @@ class Stats:
     requests_total: int = 0
     requests_failed_total: int = 0
     requests_cancelled_total: int = 0
+    requests_yielded_total: int = 0
     prompt_tokens_total: int = 0
     output_tokens_total: int = 0
     steps_total: int = 0

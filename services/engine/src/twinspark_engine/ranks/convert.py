@@ -119,6 +119,7 @@ def _request_to_proto(request: Request) -> engine_pb.GenerateRequest:
             max_tokens=limits.max_tokens, stop_token_ids=sorted(limits.stop_token_ids), ignore_eos=limits.ignore_eos
         ),
         num_prior_output_tokens=request.num_prior_output_tokens,
+        priority=engine_pb.PRIORITY_BACKGROUND if request.is_background else engine_pb.PRIORITY_UNSPECIFIED,
     )
     if request.num_top_logprobs is not None:
         message.logprobs.num_top = request.num_top_logprobs
@@ -143,6 +144,7 @@ def _request_from_proto(message: engine_pb.GenerateRequest) -> Request:
         num_top_logprobs=message.logprobs.num_top if message.HasField("logprobs") else None,
         num_prompt_top_logprobs=message.prompt_logprobs.num_top if message.HasField("prompt_logprobs") else None,
         num_prior_output_tokens=message.num_prior_output_tokens,
+        is_background=message.priority == engine_pb.PRIORITY_BACKGROUND,
     )
 
 

@@ -5,14 +5,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from twinspark_engine.memory import MemoryAccount
-from twinspark_engine.scheduler.plan import StepPlan, StepResult
+from twinspark_engine.scheduler.plan import SlotOutput, StepPlan, StepResult
+
+OnFirst = Callable[[tuple[SlotOutput, ...]], None]
+"""Hears of first tokens while the step goes on. Called in the runner's thread; what it raises ends the step."""
 
 
 class StepRunner(Protocol):
     """Executes plans on one rank, from one thread. Equal plans give equal results on every rank."""
 
-    def execute(self, plan: StepPlan) -> StepResult:
-        """Run one step. May block in exchanges; raises TransportError, and the state of all slots is then lost."""
+    def execute(self, plan: StepPlan, on_first: OnFirst | None = None) -> StepResult:
+        """Run one step. May block in exchanges; raises TransportError, and the state of all slots is then lost.
+
+        Where slots decode in this step, on_first hears the outputs of the prompt forward, if there are any, before the
+        decode forward begins; the result is then without them.
+        """
         ...
 
     def reset(self) -> None:

@@ -1,7 +1,7 @@
 """Executes StepPlans: every rank runs the same plan on the same inputs and computes the same result.
 
-The order of a step is that of StepPlan: cancels, admissions, the prompt forward, the decode forward, one draw for all
-rows, stops. Nothing but the plan and exchanged data enters a decision; clocks only measure.
+The order of a step is that of StepPlan: cancels, admissions, the prompt forward with its draw and stops, the decode
+forward with its own. Nothing but the plan and exchanged data enters a decision; clocks only measure.
 """
 
 import time
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from twinspark_engine.model.rows import Rows
+from twinspark_engine.ranks.group import OnFirst
 from twinspark_engine.ranks.transport import Transport
 from twinspark_engine.request import FinishReason
 from twinspark_engine.runner.prompt_logprobs import PromptScorer
@@ -104,8 +105,8 @@ class Runner(Generic[State]):
         self._scorer = PromptScorer(transport, model.vocab_offset, lambda rows: model.logits(rows, RowClass.PROMPT))
 
     @torch.inference_mode()
-    def execute(self, plan: StepPlan) -> StepResult:
-        """Run one step. Raises TransportError, LogitsError, and ValueError for a plan that contradicts the slots.
+    def execute(self, plan: StepPlan, on_first: OnFirst | None = None) -> StepResult:
+        """See StepRunner.execute. Raises also LogitsError, and ValueError for a plan that contradicts the slots.
 
         With check_cache also CacheCheckError and BlockCountError.
         """
@@ -115,15 +116,16 @@ class Runner(Generic[State]):
         for admission in plan.admissions:
             self._admit(admission)
         started = time.perf_counter_ns()
-        prefilled = self._prefill([self._segment(chunk) for chunk in plan.chunks])
+        decoding = self._decoding_slots(plan)
+        first = self._run_prompts([self._segment(chunk) for chunk in plan.chunks])
         middle = time.perf_counter_ns()
-        decoded = self._decode([window.slot for window in plan.windows if window.slot in self._slots])
-        outputs = self._commit(prefilled, self._draw(prefilled, decoded))
+        if first and decoding and on_first is not None:
+            on_first(first)
+            first = ()
+        decoded_from = time.perf_counter_ns()
+        outputs = first + self._run_windows(decoding)
         ended = time.perf_counter_ns()
-        # One draw serves both kinds of rows; its time counts as decode where a slot decodes.
-        if decoded is None:
-            middle = ended
-        times = (middle - started) // 1000, (ended - middle) // 1000
+        times = (middle - started) // 1000, (ended - decoded_from) // 1000
         if not self._check_cache:
             return StepResult(outputs, *times)
         self._blocks.check()
@@ -158,6 +160,24 @@ class Runner(Generic[State]):
         del self._slots[slot]
         self._blocks.release(slot)
 
+    def _decoding_slots(self, plan: StepPlan) -> list[int]:
+        """Looked up before the prompt forward: a first token is not fed back in its own step."""
+        slots = [window.slot for window in plan.windows if window.slot in self._slots]
+        if any(self._slots[slot].num_output_tokens == 0 for slot in slots):
+            raise ValueError("a slot decodes before its first token is drawn")
+        return slots
+
+    def _run_prompts(self, segments: Sequence[Segment]) -> tuple[SlotOutput, ...]:
+        """The prompt forward with its draw and stops."""
+        if not segments:
+            return ()
+        prefilled = self._prefill(segments)
+        return self._commit(prefilled, self._draw(prefilled.drawing))
+
+    def _run_windows(self, slots: Sequence[int]) -> tuple[SlotOutput, ...]:
+        """The decode forward with its draw and stops."""
+        return self._commit(_Prefilled((), {}, None), self._draw(self._decode(slots))) if slots else ()
+
     def _segment(self, chunk: PrefillChunk) -> Segment:
         running = self._slots[chunk.slot]
         segment = Segment(chunk.slot, running, chunk.start, chunk.num_scheduled_tokens)
@@ -169,8 +189,6 @@ class Runner(Generic[State]):
 
     def _prefill(self, segments: Sequence[Segment]) -> _Prefilled:
         """The prompt forward: advances the slots, scores prompt tokens, keeps the rows that draw a first token."""
-        if not segments:
-            return _Prefilled((), {}, None)
         hidden = self._model.forward(self._prompt_rows.write_segments(segments), self._state)
         scores: dict[int, list[TokenLogprobs]] = {}
         last_rows: list[int] = []
@@ -194,13 +212,9 @@ class Runner(Generic[State]):
             return []
         return self._scorer.score(hidden[: targets.shape[0]], targets, num_top)
 
-    def _decode(self, slots: Sequence[int]) -> _Drawing | None:
+    def _decode(self, slots: Sequence[int]) -> _Drawing:
         """The decode forward: one row for each slot, its newest output token."""
-        if not slots:
-            return None
         running = [self._slots[slot] for slot in slots]
-        if any(request.is_prefilling or request.num_output_tokens == 0 for request in running):
-            raise ValueError("a slot decodes before its first token is drawn")
         positions = [request.num_tokens - 1 for request in running]
         rows = self._decode_rows.write_tokens(slots, [request.last_token_id for request in running], positions)
         hidden = self._model.forward(rows, self._state)
@@ -208,16 +222,13 @@ class Runner(Generic[State]):
             request.num_computed_tokens = request.num_tokens
         return _Drawing(slots, hidden[: len(slots)])
 
-    def _draw(self, prefilled: _Prefilled, decoded: _Drawing | None) -> dict[int, DrawnToken]:
-        """The token of every slot that draws in this step. All rows go through the head as decode rows."""
-        parts = [part for part in (prefilled.drawing, decoded) if part is not None]
-        if not parts:
+    def _draw(self, drawing: _Drawing | None) -> dict[int, DrawnToken]:
+        """The token of every slot that draws. All rows go through the head as decode rows."""
+        if drawing is None:
             return {}
-        slots = [slot for part in parts for slot in part.slots]
-        hidden = parts[0].hidden if len(parts) == 1 else torch.cat([part.hidden for part in parts])
-        logits = self._model.logits(hidden, RowClass.DECODE)
-        drawn = self._sampler.sample(logits, [self._slots[slot].draw_row() for slot in slots])
-        return dict(zip(slots, drawn, strict=True))
+        logits = self._model.logits(drawing.hidden, RowClass.DECODE)
+        drawn = self._sampler.sample(logits, [self._slots[slot].draw_row() for slot in drawing.slots])
+        return dict(zip(drawing.slots, drawn, strict=True))
 
     def _commit(self, prefilled: _Prefilled, drawn: dict[int, DrawnToken]) -> tuple[SlotOutput, ...]:
         """Outputs in the order of the plan: slots with a chunk, then slots that decode."""
