@@ -7,9 +7,10 @@ import pytest
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark_engine.convert import RequestBounds, event_to_proto, request_from_proto
 from twinspark_engine.errors import InvalidFieldError, UnsupportedFieldError
+from twinspark_engine.ranks.convert import plan_from_proto, plan_to_proto
 from twinspark_engine.request import FinishReason
 from twinspark_engine.scheduler.events import Finished, TokensCommitted
-from twinspark_engine.scheduler.plan import TokenLogprobs
+from twinspark_engine.scheduler.plan import Admission, StepPlan, TokenLogprobs
 from twinspark_engine.seeds import seed_for
 
 BOUNDS = RequestBounds(vocabulary_size=100, max_top_logprobs=20, seed_salt=7)
@@ -45,7 +46,17 @@ def test_log_probabilities_of_only_the_token_itself_are_not_the_same_as_none() -
     assert (request.num_top_logprobs, request.num_prompt_top_logprobs) == (0, 0)
 
 
+@pytest.mark.parametrize("is_background", [False, True])
+def test_the_priority_is_read_and_reaches_the_other_ranks(is_background: bool) -> None:
+    priority = pb.PRIORITY_BACKGROUND if is_background else pb.PRIORITY_UNSPECIFIED
+    request = request_from_proto(message(priority=priority), BOUNDS)
+    assert request.is_background == is_background
+    plan = StepPlan(1, 0, admissions=(Admission(0, request),))
+    assert plan_from_proto(plan_to_proto(plan)) == plan
+
+
 BAD: dict[str, Change] = {
+    "priority": lambda m: setattr(m, "priority", 7),
     "request_id": lambda m: m.ClearField("request_id"),
     "prompt_token_ids": lambda m: m.prompt_token_ids.append(100),
     "num_prior_output_tokens": lambda m: setattr(m, "num_prior_output_tokens", 3),
@@ -71,7 +82,6 @@ UNSUPPORTED: dict[str, Change] = {
     "images": lambda m: m.images.add(num_rows=4),
     "grammar": lambda m: setattr(m.grammar, "handle", "h"),
     "draft_mode": lambda m: setattr(m, "draft_mode", pb.DRAFT_MODE_MTP),
-    "priority": lambda m: setattr(m, "priority", pb.PRIORITY_BACKGROUND),
     "limits.min_tokens": lambda m: setattr(m.limits, "min_tokens", 1),
     "sampling.presence_penalty": lambda m: setattr(m.sampling, "presence_penalty", 0.5),
     "sampling.frequency_penalty": lambda m: setattr(m.sampling, "frequency_penalty", -0.5),
@@ -91,7 +101,7 @@ def test_what_this_engine_does_not_do_is_refused_by_name(name: str) -> None:
 
 def test_no_field_of_the_request_is_ignored() -> None:
     read = {"request_id", "prompt_token_ids", "sampling", "limits", "logprobs", "prompt_logprobs"}
-    read |= {"num_prior_output_tokens", "tenant_salt"}  # the salt keys stored prefixes; none are stored
+    read |= {"num_prior_output_tokens", "priority", "tenant_salt"}  # the salt keys stored prefixes; none are stored
     assert read | {n.split(".")[0] for n in UNSUPPORTED} == set(pb.GenerateRequest.DESCRIPTOR.fields_by_name)
     sampling = {"temperature", "top_k", "top_p", "min_p", "seed", "seed_offset"}
     sampling |= {n.split(".")[1] for n in UNSUPPORTED if n.startswith("sampling.")}

@@ -57,6 +57,26 @@ def test_a_chunk_that_is_no_multiple_of_64_is_refused(name: str) -> None:
     assert getattr(build(**{name: 128}), name) == 128
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("decode_share", -0.1), ("decode_share", 1.0), ("arrival_wait_ms", 11), ("chunk_tokens_alone", 0)],
+)
+def test_a_setting_of_the_scheduler_out_of_range_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=name):
+        build(**{name: value})
+
+
+def test_the_defaults_are_chunks_of_2048_beside_decoders_and_4096_alone_and_half_of_the_time_for_decode() -> None:
+    settings = build()
+    assert (settings.chunk_tokens_beside_decoders, settings.chunk_tokens_alone) == (2048, 4096)
+    assert (settings.decode_share, settings.short_prompt_tokens, settings.arrival_wait_ms) == (0.5, 1024, 10)
+
+
+@pytest.mark.parametrize("slots", [1, 16])
+def test_slots_from_1_to_16_are_taken(slots: int) -> None:
+    assert build(slots=slots).slots == slots
+
+
 @pytest.mark.parametrize("slots", [0, 17])
 def test_slots_outside_1_to_16_are_refused(slots: int) -> None:
     with pytest.raises(ValidationError):

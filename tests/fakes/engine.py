@@ -26,6 +26,7 @@ _COUNTS = (
     "requests_total",
     "requests_failed_total",
     "requests_cancelled_total",
+    "requests_yielded_total",
     "prompt_tokens_total",
     "output_tokens_total",
     "steps_total",
@@ -84,6 +85,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
     prefilling: set[str] = field(default_factory=set)
     # Turns by request_id, in order of arrival.
     waiting: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+    background: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -150,6 +152,8 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
     async def _run(self, request: pb.GenerateRequest) -> AsyncIterator[pb.GenerateResponse]:
         if self.failure is not None and self.fail_after == 0:
             raise self.failure
+        if request.priority == pb.PRIORITY_BACKGROUND:
+            self.background.add(request.request_id)
         try:
             await self._take_slot(request.request_id)
             base = request.sampling.seed if request.sampling.HasField("seed") else derive_seed(request.prompt_token_ids)
@@ -162,6 +166,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
                 yield response
         finally:
             self._free_slot(request.request_id)
+            self.background.discard(request.request_id)
 
     async def _take_slot(self, request_id: str) -> None:
         if len(self.running) < self.model.num_slots:
@@ -176,9 +181,18 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
         self.running.discard(request_id)
         # A turn that is done was cancelled, and its request is about to leave.
         open_turns = [name for name, turn in self.waiting.items() if not turn.done()]
+        open_turns.sort(key=lambda name: name in self.background)
         if open_turns and len(self.running) < self.model.num_slots:
             self.running.add(open_turns[0])
             self.waiting.pop(open_turns[0]).set_result(None)
+
+    async def _yield_slot(self, request_id: str) -> None:
+        """What was computed is kept, where the real engine computes it again; its caller cannot tell."""
+        is_asked = any(not turn.done() and name not in self.background for name, turn in self.waiting.items())
+        if request_id in self.background and is_asked:
+            self.counts["requests_yielded_total"] += 1
+            self._free_slot(request_id)
+            await self._take_slot(request_id)
 
     async def _prefill(self, request: pb.GenerateRequest) -> AsyncIterator[pb.GenerateResponse]:
         prompt = list(request.prompt_token_ids)
@@ -202,6 +216,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             if output:
                 await self.gate.wait()
             await asyncio.sleep(self.step_seconds)
+            await self._yield_slot(request.request_id)
             step = pb.Step()
             while len(step.token_ids) < self.tokens_per_step and len(output) < limits.max_tokens:
                 token_id = self._next_token(request, prompt + output, len(output), seed)
@@ -250,6 +265,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             "sampling.temperature": not 0 <= sampling.temperature < float("inf"),
             "sampling.top_p": sampling.HasField("top_p") and not 0 < sampling.top_p <= 1,
             "sampling.min_p": not 0 <= sampling.min_p <= 1,
+            "priority": request.priority not in pb.Priority.values(),
             "images or penalties": bool(unsupported),
             **{name: params.num_top > model.max_top_logprobs for name, params in tops},
         }

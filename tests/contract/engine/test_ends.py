@@ -53,6 +53,7 @@ async def test_a_field_out_of_range_is_refused_by_name(engine: EngineClient) -> 
         ("min_p", {"sampling": pb.SamplingParams(min_p=1.1)}),
         ("logprobs", {"logprobs": pb.LogprobsParams(num_top=top)}),
         ("prompt_logprobs", {"prompt_logprobs": pb.LogprobsParams(num_top=top)}),
+        ("priority", {"priority": 7}),
     ]
     for name, fields in cases:
         reply = await engine.generate(build(**({"limits": limits} | fields)))
@@ -166,6 +167,33 @@ async def test_a_freed_slot_goes_to_the_request_that_waited_longest(engine: Engi
     for call in blockers:
         call.cancel()
     await asyncio.gather(*blockers, return_exceptions=True)
+
+
+async def test_a_background_request_yields_its_slot_and_its_stream_goes_on_where_it_stopped(
+    engine: EngineClient,
+) -> None:
+    described = await describe(engine)
+    before = await engine.stats()
+    logprobs = {"logprobs": pb.LogprobsParams(num_top=1)}
+    requests = [build(70 + i, 150, priority=pb.PRIORITY_BACKGROUND, **logprobs) for i in range(described.num_slots)]
+    calls = [asyncio.ensure_future(engine.generate(request)) for request in requests]
+    await engine.wait_stats(num_running=described.num_slots)
+    while (await engine.stats()).output_tokens_total < before.output_tokens_total + 20:
+        await asyncio.sleep(0.005)
+    urgent = await engine.generate(build(max_tokens=3))
+    assert not any(call.done() for call in calls)
+    replies = await asyncio.gather(*calls)
+    assert (await engine.stats()).requests_yielded_total > before.requests_yielded_total
+    assert len(urgent.tokens) == 3
+    for request, reply in zip(requests, replies, strict=True):
+        alone = await engine.generate(request)
+        assert [r.step for r in reply.responses if r.HasField("step")] == [
+            r.step for r in alone.responses if r.HasField("step")
+        ]
+        assert [r.HasField("admitted") for r in reply.responses].count(True) == 1
+        assert reply.finished is not None
+        assert alone.finished is not None
+        assert reply.finished.usage == alone.finished.usage
 
 
 async def test_every_accepted_request_ends_exactly_once(engine: EngineClient) -> None:

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.scheduler_driver import Driver, build_request, run_alone
+from support.hash_runner import HashRunner
+from support.scheduler_driver import Driver, build_request, build_reservations, run_alone
 from twinspark_engine.request import Request
 from twinspark_engine.scheduler.admission import AdmissionDecision, Claim, Holding, Room, decide_admissions
-from twinspark_engine.scheduler.events import Admitted, Finished, PromptLogprobsKnown
+from twinspark_engine.scheduler.events import Admitted, Finished, PromptLogprobsKnown, TokensCommitted
 from twinspark_engine.scheduler.limits import SchedulerLimits
 from twinspark_engine.scheduler.running import Delivery, RunningRequest
+from twinspark_engine.scheduler.scheduler import Scheduler
 from twinspark_engine.scheduler.waiting import WaitingRequest
 
 LIMITS = SchedulerLimits(2, 1024, 128, 256, 8)
@@ -175,7 +177,7 @@ def test_a_yielded_request_keeps_its_place_before_later_background_ones_and_can_
     driver.submit(build_request("urgent", 5, 3))
     driver.step()
     assert driver.scheduler.num_waiting == 2
-    admitted = []
+    admitted: list[str] = []
     while not admitted:
         admitted = [a.request.request_id for a in driver.step().admissions]
     assert admitted == ["first"]
@@ -206,3 +208,24 @@ def test_a_foreground_request_counts_background_slots_as_free_where_the_queue_is
     driver.submit(build_request("urgent", 5, 3))
     driver.run()
     assert (len(driver.tokens("urgent")), len(driver.tokens("later"))) == (3, 30)
+
+
+def test_a_request_that_yields_while_its_last_step_is_in_flight_is_run_again_and_ends_once() -> None:
+    limits = SchedulerLimits(1, 1024, 128, 256, 8)
+    scheduler, runner = Scheduler(limits, build_reservations(limits)), HashRunner(num_slots=1)
+    background = build_request("later", 5, 3, is_background=True)
+    scheduler.submit(background, 0.0)
+    plans = [scheduler.plan(0.0), scheduler.plan(0.0), scheduler.plan(0.0)]
+    scheduler.submit(build_request("urgent", 5, 3), 0.0)
+    plans.append(scheduler.plan(0.0))
+    assert plans[3].cancelled_slots == (0,)
+    events = scheduler.take_admitted()
+    while plans:
+        events += scheduler.apply(runner.execute(plans.pop(0)), 0.0)
+        if not plans and scheduler.has_work:
+            plans = [scheduler.plan(0.0)]
+            events += scheduler.take_admitted()
+    ends = [e.request_id for e in events if isinstance(e.event, Finished)]
+    assert ends == ["urgent", "later"]
+    tokens = [e.event.token_ids[0] for e in events if e.request_id == "later" and isinstance(e.event, TokensCommitted)]
+    assert tokens == run_alone(background, limits).tokens("later")

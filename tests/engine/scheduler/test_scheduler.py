@@ -1,5 +1,7 @@
 """The scheduler, step by step, without tensors or clock."""
 
+from dataclasses import replace
+
 import pytest
 
 from support.hash_runner import HashRunner
@@ -200,3 +202,17 @@ def test_a_plan_made_ahead_of_the_result_that_ends_its_request_changes_nothing()
     assert tokens == alone.tokens("a")[:6]
     assert sum(isinstance(e.event, Finished) for e in events) == 1
     assert scheduler.num_in_flight == 0
+
+
+def test_a_first_arrival_waits_for_others_only_while_no_slot_is_busy_and_slots_remain() -> None:
+    driver = Driver(replace(LIMITS, arrival_wait_seconds=0.01))
+    assert driver.scheduler.find_wait(0.0) == 0.0
+    driver.submit(build_request("a"))
+    assert driver.scheduler.find_wait(0.004) == pytest.approx(0.006)
+    assert driver.scheduler.find_wait(0.02) == 0.0
+    driver.submit(build_request("bb"))
+    assert driver.scheduler.find_wait(0.004) == 0.0, "two slots, two requests"
+    driver.scheduler.cancel("bb")
+    driver.step()
+    driver.submit(build_request("ccc"))
+    assert driver.scheduler.find_wait(driver.now) == 0.0, "a slot is busy"

@@ -89,6 +89,24 @@ class SchedulerMachine(RuleBasedStateMachine):
             return
         self.accepted[request_id] = request
 
+    @rule(
+        num_background=st.integers(1, 3), num_prompt_tokens=st.integers(1, 200), num_steps=st.integers(1, 8),
+        waiting=st.integers(0, 1), num_urgent=st.integers(1, 2), urgent_tokens=st.integers(1, 900),
+    )  # fmt: skip
+    def interrupt(
+        self, num_background: int, num_prompt_tokens: int, num_steps: int,
+        waiting: int, num_urgent: int, urgent_tokens: int,
+    ) -> None:  # fmt: skip
+        """Background requests run for a while, then foreground ones come; some plans may be in flight."""
+        for _ in range(num_background):
+            self.submit(num_prompt_tokens, 30, False, True)
+        for _ in range(num_steps):
+            self.plan()
+            if len(self.plans) > waiting:
+                self.execute(0.5)
+        for _ in range(num_urgent):
+            self.submit(urgent_tokens, 5, False, False)
+
     @rule(excess=st.integers(1, 2000), of_prompt=st.booleans())
     def submit_the_impossible(self, excess: int, of_prompt: bool) -> None:
         prompt = (1,) * (CONTEXT - 10 + (excess if of_prompt else 0))

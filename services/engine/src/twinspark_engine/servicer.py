@@ -108,6 +108,7 @@ class EngineServicer(EngineServiceServicer):
             requests_total=stats.requests_total,
             requests_failed_total=stats.requests_failed_total,
             requests_cancelled_total=stats.requests_cancelled_total,
+            requests_yielded_total=stats.requests_yielded_total,
             prompt_tokens_total=stats.prompt_tokens_total,
             output_tokens_total=stats.output_tokens_total,
             steps_total=stats.steps_total,

@@ -76,6 +76,23 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
     chunk_tokens_alone: Annotated[int, AGREE] = Field(
         4096, ge=64, le=65536, description="Prompt tokens of one step while none decodes; a multiple of 64."
     )
+    short_prompt_tokens: Annotated[int, LOCAL] = Field(
+        1024,
+        ge=0,
+        le=65536,
+        description="Prompts of at most so many tokens are computed in the step that admits them, whatever time "
+        "decode is owed.",
+    )
+    decode_share: Annotated[float, LOCAL] = Field(
+        0.5, ge=0, le=0.95, description="Part of the time that decode gets beside longer prompts; 0 lets them go on."
+    )
+    arrival_wait_ms: Annotated[int, LOCAL] = Field(
+        10,
+        ge=0,
+        le=10,
+        description="Milliseconds that a first arrival waits at most, while no request runs, for others to share its "
+        "forward.",
+    )
     kv_blocks: Annotated[int, AGREE] = Field(
         0,
         ge=0,
@@ -97,23 +114,6 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
     )
     memory_admit_mib: Annotated[int, LOCAL] = Field(
         128, ge=0, le=1 << 24, description="MiB that must stay free on each rank when a request joins running ones."
-    )
-    short_prompt_tokens: Annotated[int, LOCAL] = Field(
-        1024,
-        ge=0,
-        le=65536,
-        description="Prompts of at most so many tokens are computed in the step that admits them, whatever time "
-        "decode is owed.",
-    )
-    decode_share: Annotated[float, LOCAL] = Field(
-        0.5, ge=0, le=0.95, description="Part of the time that decode gets beside longer prompts; 0 lets them go on."
-    )
-    arrival_wait_ms: Annotated[int, LOCAL] = Field(
-        10,
-        ge=0,
-        le=10,
-        description="Milliseconds that a first arrival waits at most, while no request runs, for others to share its "
-        "forward.",
     )
     queue_limit: Annotated[int, LOCAL] = Field(
         256, ge=0, le=65536, description="Requests that wait for a slot at most; more are refused."

@@ -32,6 +32,7 @@ COUNTERS = (
     "requests_total",
     "requests_failed_total",
     "requests_cancelled_total",
+    "requests_yielded_total",
     "prompt_tokens_total",
     "cached_tokens_total",
     "output_tokens_total",
@@ -66,6 +67,7 @@ def generation_to_proto(generation: Generation) -> pb.GenerateRequest:
             ignore_eos=generation.ignore_eos,
         ),
         draft_mode=pb.DRAFT_MODE_UNSPECIFIED if generation.draft else pb.DRAFT_MODE_OFF,
+        priority=pb.PRIORITY_BACKGROUND if generation.is_background else pb.PRIORITY_UNSPECIFIED,
     )
     if generation.num_top_logprobs is not None:
         request.logprobs.num_top = generation.num_top_logprobs

@@ -34,6 +34,8 @@ class Generation:
     num_top_prompt_logprobs: int | None = None
     # False: one token a step, without drafts. The reply is the same.
     draft: bool = True
+    # True: the request yields its slot to foreground requests, and is run again. The reply is the same.
+    is_background: bool = False
 
 
 @dataclass(frozen=True, slots=True)

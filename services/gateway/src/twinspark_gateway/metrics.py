@@ -29,6 +29,12 @@ _COUNTERS = (
         "Requests whose call was cancelled: clients that left, and stop strings that ended a reply.",
         None,
     ),
+    (
+        "engine_yielded_requests_total",
+        "requests_yielded_total",
+        "Times that a background request gave its slot up, to be run again.",
+        "num_preemptions_total",
+    ),
     ("engine_prompt_tokens_total", "prompt_tokens_total", "Prompt tokens.", "prompt_tokens_total"),
     ("engine_cached_tokens_total", "cached_tokens_total", "Prompt tokens from stored prefixes.", None),
     ("engine_output_tokens_total", "output_tokens_total", "Output tokens.", "generation_tokens_total"),

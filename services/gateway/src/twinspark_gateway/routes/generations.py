@@ -63,6 +63,7 @@ def build_generation(
         num_top_logprobs=num_top_logprobs,
         num_top_prompt_logprobs=num_top_prompt_logprobs,
         draft=params.draft,
+        is_background=params.is_background,
     )
 
 

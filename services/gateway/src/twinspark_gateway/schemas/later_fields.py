@@ -59,11 +59,6 @@ SAMPLING: Mapping[str, LaterField] = {
         "an object", lambda value: isinstance(value, dict), lambda value: value.get("type") == "text"
     ),
     "draft": LaterField("false", lambda _value: True, lambda value: value is False),
-    "priority": LaterField(
-        "an integer or a string",
-        lambda value: isinstance(value, str) or read_integer(value) is not None,
-        lambda value: value == "foreground" or read_integer(value) == 0,
-    ),
 }
 CHAT: Mapping[str, LaterField] = {
     **SAMPLING,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from twinspark_gateway.errors import invalid
 from twinspark_gateway.generation import EngineModel, Sampling
-from twinspark_gateway.schemas.fields import Fields, refuse, show
+from twinspark_gateway.schemas.fields import Fields, read_integer, refuse, show
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 
 MAX_STOPS = 64
@@ -29,6 +29,8 @@ class ReplyParams:
     return_token_ids: bool
     # False: draft: false was asked for.
     draft: bool
+    # Yields its slot to foreground requests.
+    is_background: bool
 
 
 def read_reply_params(fields: Fields, model: EngineModel, defaults: SamplingDefaults) -> ReplyParams:
@@ -47,6 +49,7 @@ def read_reply_params(fields: Fields, model: EngineModel, defaults: SamplingDefa
         continuous_usage=continuous_usage,
         return_token_ids=fields.boolean("return_token_ids", False),
         draft=fields.get("draft") is not False,
+        is_background=_read_priority(fields),
     )
 
 
@@ -65,6 +68,17 @@ def _read_sampling(fields: Fields, defaults: SamplingDefaults) -> Sampling:
         min_p=defaults.min_p if min_p is None else min_p,
         seed=seed,
     )
+
+
+def _read_priority(fields: Fields) -> bool:
+    """Whether the request is a background one: by name, or by a number above 0 (a larger one is handled later)."""
+    value = fields.get("priority")
+    if isinstance(value, str) and value in ("background", "foreground"):
+        return value == "background"
+    number = None if value is None else read_integer(value)
+    if value is not None and number is None:
+        raise refuse("priority", value, 'an integer, "foreground" or "background"')
+    return number is not None and number > 0
 
 
 def _read_n(fields: Fields, num_slots: int) -> int:
