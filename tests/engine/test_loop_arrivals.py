@@ -29,8 +29,9 @@ def admitted_by_plan(harness: Harness) -> list[list[str]]:
 
 
 def test_arrivals_of_an_idle_time_are_admitted_together_as_soon_as_they_fill_the_slots(patient: Harness) -> None:
-    for name in ("a", "b", "c"):
+    for number, name in enumerate(("a", "b", "c"), start=1):
         patient.submit(build_request(name))
+        patient.wait(lambda number=number: patient.loop.stats.requests_total == number, "it is known")  # type: ignore[misc]
     for name in ("a", "b", "c"):
         patient.heard.wait_end(name)
     assert admitted_by_plan(patient) == [["a", "b", "c"]]
