@@ -84,6 +84,17 @@ def test_a_short_prompt_is_computed_in_its_admission_step_whatever_is_owed_and_o
     assert chunk_sizes(driver, 2) == [0, 128]
 
 
+def test_a_long_prompt_takes_the_smaller_chunk_beside_a_short_one_whose_first_token_waits_for_it() -> None:
+    driver = Driver(LIMITS)
+    driver.submit(build_request("long", 900))
+    assert chunk_sizes(driver, 1) == [256]
+    driver.submit(build_request("short", 30, 1))
+    plan = driver.step()
+    assert [(c.slot, c.num_scheduled_tokens) for c in plan.chunks] == [(1, 30), (0, 128)]
+    assert driver.tokens("short") != []
+    assert chunk_sizes(driver, 1) == [256]
+
+
 def test_times_change_when_a_chunk_runs_and_no_token() -> None:
     request = build_request("long", 700, 20)
     alone = run_alone(request, LIMITS).tokens("long")

@@ -71,10 +71,14 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
         description="Prompt and output tokens of one request at most; 0: the checkpoint's own limit, at most 32768.",
     )
     chunk_tokens_beside_decoders: Annotated[int, AGREE] = Field(
-        2048, ge=64, le=65536, description="Prompt tokens of one step while a request decodes; a multiple of 64."
+        2048,
+        ge=64,
+        le=65536,
+        description="Tokens of long prompts in one step while a request decodes or a short prompt shares the step; a "
+        "multiple of 64.",
     )
     chunk_tokens_alone: Annotated[int, AGREE] = Field(
-        4096, ge=64, le=65536, description="Prompt tokens of one step while none decodes; a multiple of 64."
+        4096, ge=64, le=65536, description="Prompt tokens of one step otherwise; a multiple of 64."
     )
     short_prompt_tokens: Annotated[int, LOCAL] = Field(
         1024,

@@ -11,9 +11,9 @@ class SchedulerLimits:
     context_tokens: int
     """Prompt and output tokens of a request at most."""
     chunk_tokens_beside_decoders: int
-    """Rows of long prompts in a forward while a slot decodes."""
+    """Rows of long prompts in a forward while a slot decodes, or beside a short prompt."""
     chunk_tokens_alone: int
-    """Prompt rows of a forward while none does."""
+    """Rows of long prompts in a forward that nobody else waits for."""
     queue_limit: int
     """Requests that wait at most, besides those that will take a slot in the next step."""
     num_blocks: int = 0

@@ -282,8 +282,10 @@ class Scheduler:
 
     def _choose_chunks(self, *, beside_decoders: bool) -> tuple[PrefillChunk, ...]:
         limits = self._limits
-        long_tokens = limits.chunk_tokens_beside_decoders if beside_decoders else limits.chunk_tokens_alone
         prefilling = [r for r in self._slots.values() if r.is_prefilling]
+        # A short prompt waits for the end of the forward with its first token, as decoders do with their next.
+        is_alone = not (beside_decoders or any(r.is_short for r in prefilling))
+        long_tokens = limits.chunk_tokens_alone if is_alone else limits.chunk_tokens_beside_decoders
         chunks = choose_chunks(prefilling, ChunkBudget(long_tokens, limits.forward_tokens, self._share.is_owed))
         book_chunks(prefilling, chunks)
         return chunks
