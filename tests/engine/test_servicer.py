@@ -15,7 +15,6 @@ from support.waiting import PATIENCE_SECONDS, eventually
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.engine.v1.engine_pb2_grpc import add_EngineServiceServicer_to_server
 from twinspark_engine.convert import RequestBounds
-from twinspark_engine.kv_cache.block_reservations import BlockReservations
 from twinspark_engine.loop import EngineLoop, Stop
 from twinspark_engine.memory import measure_memory
 from twinspark_engine.ranks.group import LoadedRank, SoloGroup
@@ -59,7 +58,7 @@ async def held() -> AsyncIterator[Service]:
     listener = EventLoopListener(streams, server.set_serving)
     runner = HashRunner(num_slots=2)
     loaded = LoadedRank(runner, lambda: measure_memory(0, {"weights": 5}))
-    scheduler = Scheduler(SchedulerLimits(2, 512, 64, 128, 1), BlockReservations(4, 2))
+    scheduler = Scheduler(SchedulerLimits(2, 512, 64, 128, 1))
     loop = EngineLoop(scheduler, group, lambda: loaded, listener, time.monotonic)
     servicer = EngineServicer(loop, streams, listener, DESCRIPTION, RequestBounds(VOCABULARY_SIZE, 20, 0))
     server.add(add_EngineServiceServicer_to_server, servicer, "twinspark.engine.v1.EngineService")

@@ -9,7 +9,6 @@ from typing import Any
 
 from support.hash_runner import HashRunner
 from support.waiting import PATIENCE_SECONDS, wait_until
-from twinspark_engine.kv_cache.block_reservations import BlockReservations
 from twinspark_engine.loop import EngineLoop, Outcome, Stop, Submit
 from twinspark_engine.memory import MemoryAccount
 from twinspark_engine.ranks.group import LoadedRank, SoloGroup
@@ -22,17 +21,12 @@ from twinspark_engine.scheduler.scheduler import Scheduler
 from twinspark_engine.stats import EngineState
 
 LIMITS = SchedulerLimits(3, 512, 64, 128, 4)
-NUM_BLOCKS = 6
 ACCOUNT = MemoryAccount(0, 1, 3, 2, {"weights": 1})
 
 
 def build_request(request_id: str, num_prompt_tokens: int = 5, max_tokens: int = 6, **fields: Any) -> Request:
     prompt = tuple(range(1, num_prompt_tokens + 1))
     return Request(request_id, prompt, SamplingParams(seed=3), Limits(max_tokens, ignore_eos=True), **fields)
-
-
-def build_scheduler(limits: SchedulerLimits = LIMITS) -> Scheduler:
-    return Scheduler(limits, BlockReservations(NUM_BLOCKS, limits.num_slots))
 
 
 class BreakableGroup(SoloGroup):
@@ -102,7 +96,7 @@ class Harness:
         self.heard = Heard()
         self.runner = HashRunner(num_slots=LIMITS.num_slots, step_seconds=step_seconds)
         self.num_loads = 0
-        self.loop = EngineLoop(build_scheduler(limits), self.group, self._load, self.heard, time.monotonic)
+        self.loop = EngineLoop(Scheduler(limits), self.group, self._load, self.heard, time.monotonic)
         self.thread = threading.Thread(target=self.loop.run, daemon=True)
 
     def _load(self) -> LoadedRank:

@@ -9,7 +9,6 @@ from torch import Tensor
 from support.hash_model import HashModel, HashState
 from support.random_plans import Reply, run_alone, varied_requests
 from support.thread_transport import run_ranks
-from twinspark_engine.kv_cache.block_reservations import BlockReservations
 from twinspark_engine.model.rows import Rows
 from twinspark_engine.ranks.transport import LocalTransport, Transport
 from twinspark_engine.request import Limits, Request, SamplingParams
@@ -89,7 +88,7 @@ def test_a_slot_with_a_chunk_and_a_window_in_one_step_is_refused() -> None:
 def replies_of(transport: Transport, requests: list[Request], limits: SchedulerLimits) -> dict[str, Reply]:
     """Replies of a scheduler whose first tokens are told early on rank 0; the other rank follows its plans."""
     runner = Runner(HashModel(transport, VOCABULARY), HashState(limits.num_slots, CONTEXT), transport, LIMITS)
-    scheduler = Scheduler(limits, BlockReservations(2 * limits.num_slots, limits.num_slots))
+    scheduler = Scheduler(limits)
     waiting, owners = deque(requests), dict[int, str]()
     replies = {request.request_id: Reply() for request in requests}
     num_steps = 0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.hash_runner import HashRunner
-from support.scheduler_driver import Driver, build_request, build_reservations, run_alone
+from support.scheduler_driver import Driver, build_request, run_alone
 from twinspark_engine.request import Request
 from twinspark_engine.scheduler.admission import AdmissionDecision, Claim, Holding, Room, decide_admissions
 from twinspark_engine.scheduler.events import Admitted, Finished, PromptLogprobsKnown, TokensCommitted
@@ -212,7 +212,7 @@ def test_a_foreground_request_counts_background_slots_as_free_where_the_queue_is
 
 def test_a_request_that_yields_while_its_last_step_is_in_flight_is_run_again_and_ends_once() -> None:
     limits = SchedulerLimits(1, 1024, 128, 256, 8)
-    scheduler, runner = Scheduler(limits, build_reservations(limits)), HashRunner(num_slots=1)
+    scheduler, runner = Scheduler(limits), HashRunner(num_slots=1)
     background = build_request("later", 5, 3, is_background=True)
     scheduler.submit(background, 0.0)
     plans = [scheduler.plan(0.0), scheduler.plan(0.0), scheduler.plan(0.0)]

@@ -15,7 +15,6 @@ import torch
 import typer
 
 from twinspark_engine.convert import event_to_proto
-from twinspark_engine.kv_cache.block_reservations import BlockReservations
 from twinspark_engine.model_loading import open_checkpoint
 from twinspark_engine.ranks.convert import plan_to_proto
 from twinspark_engine.ranks.group import StepRunner
@@ -83,8 +82,7 @@ def main(
     limits = SchedulerLimits(
         streams, num_tokens, settings.chunk_tokens_beside_decoders, settings.chunk_tokens_alone, streams
     )
-    blocks_each = BlockReservations.blocks_for(num_tokens)
-    scheduler = Scheduler(limits, BlockReservations(streams * blocks_each, streams))
+    scheduler = Scheduler(limits)
     torch.set_num_threads(1)
     fill(scheduler, streams, prompt_tokens, num_tokens - prompt_tokens)
     warm_up, clock = PhaseClock(), PhaseClock()
