@@ -58,8 +58,8 @@ CASES: dict[str, tuple[Case, tuple[list[int], list[str]]]] = {
     ),
     "none yields to background": (([claim("a", 1, BACKGROUND)], Room(0, 8), [holding(3, 1)]), ([], [])),
     "background waits in a step in which one yielded": (
-        ([claim("a", 1, FOREGROUND), claim("b", 1, BACKGROUND)], Room(0, 1), [holding(3, 3)]),
-        ([3], ["a"]),
+        ([claim("a", 4, FOREGROUND), claim("b", 1, BACKGROUND)], Room(0, 0), [holding(3, 3), holding(4, 3)]),
+        ([4, 3], ["a"]),
     ),
     "background takes what foreground leaves": (
         ([claim("a", 1, FOREGROUND), claim("b", 1, BACKGROUND)], Room(2, 2), []),
