@@ -24,6 +24,7 @@ from twinspark_engine.servicer import EngineDescription, EngineServicer
 from twinspark_engine.streams import EventLoopListener, RequestStreams
 from twinspark_rpc import ListenSettings, RpcServer
 
+BOUNDS = RequestBounds(VOCABULARY_SIZE, 20, 0, frozenset({0, 5}), frozenset())
 DESCRIPTION = EngineDescription(512, VOCABULARY_SIZE, (0, 5), 2, 1, "1x-float32-abc", "abc", 20)
 
 
@@ -60,7 +61,7 @@ async def held() -> AsyncIterator[Service]:
     loaded = LoadedRank(runner, lambda: measure_memory(0, {"weights": 5}))
     scheduler = Scheduler(SchedulerLimits(2, 512, 64, 128, 1))
     loop = EngineLoop(scheduler, group, lambda: loaded, listener, time.monotonic)
-    servicer = EngineServicer(loop, streams, listener, DESCRIPTION, RequestBounds(VOCABULARY_SIZE, 20, 0))
+    servicer = EngineServicer(loop, streams, listener, DESCRIPTION, BOUNDS)
     server.add(add_EngineServiceServicer_to_server, servicer, "twinspark.engine.v1.EngineService")
     await server.start()
     thread = threading.Thread(target=loop.run, daemon=True)

@@ -69,6 +69,11 @@ class HashModel:
         """Id of this rank's first column."""
         return self._transport.rank * self._columns
 
+    @property
+    def num_vocab_columns(self) -> int:
+        """This rank's columns."""
+        return self._columns
+
     def forward(self, rows: Rows, state: HashState) -> Tensor:
         """Hidden rows [T, 8]: the bytes of each row's digest."""
         self._check_segments(rows)

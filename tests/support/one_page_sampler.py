@@ -1,6 +1,9 @@
 """The draw on one page: one row, whole vocabulary, plain integers and float64. It defines what a sampler answers."""
 
 import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import torch
@@ -26,14 +29,55 @@ def noise(seed: int, position: int, token_id: int) -> float:
     return -math.log(-math.log(u))
 
 
+@dataclass(frozen=True)
+class Before:
+    """What stands before a drawn token: the whole prompt, and the ids that count as output."""
+
+    prompt: Sequence[int] = ()
+    output: Sequence[int] = ()
+    stops: frozenset[int] = frozenset()
+    """End tokens and stop ids."""
+    min_tokens: int = 0
+
+
+def adjust(row: list[float], params: SamplingParams, before: Before) -> list[float]:
+    """The logits that are drawn from: penalties, logit_bias, rounded to float32; -inf for ends that come too early."""
+    bias = dict(params.logit_bias)
+    adjusted = []
+    for token_id, logit in enumerate(row):
+        count = list(before.output).count(token_id)
+        if count or token_id in before.prompt:
+            penalty = params.repetition_penalty
+            logit = logit / penalty if logit > 0 else logit * penalty
+        logit -= params.frequency_penalty * count
+        logit -= params.presence_penalty if count else 0.0
+        logit += bias.get(token_id, 0.0)
+        adjusted.append(_to_float32(logit))
+    is_early = len(before.output) < before.min_tokens
+    return [-math.inf if is_early and token_id in before.stops else logit for token_id, logit in enumerate(adjusted)]
+
+
+def _to_float32(x: float) -> float:
+    largest = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
+    rounded: float = struct.unpack("<f", struct.pack("<f", min(max(x, -largest), largest)))[0]
+    return rounded
+
+
 def _exp(x: float) -> float:
     # The engine's exp: math.exp may differ in the last place, which would move a fixed-point mass by one.
     return torch.exp(torch.tensor([x], dtype=torch.float64)).item()
 
 
-def draw_token(row: list[float], params: SamplingParams, position: int, masked: frozenset[int] = frozenset()) -> int:
-    """The drawn id: order by (logit descending, id ascending), top_k, nucleus, min_p, largest logit plus noise."""
-    allowed = [token_id for token_id in range(len(row)) if token_id not in masked]
+def draw_token(
+    raw: list[float],
+    params: SamplingParams,
+    position: int,
+    masked: frozenset[int] = frozenset(),
+    before: Before | None = None,
+) -> int:
+    """The drawn id: adjust, order by (logit descending, id ascending), top_k, nucleus, min_p, largest plus noise."""
+    row = adjust(raw, params, before or Before())
+    allowed = [token_id for token_id in range(len(row)) if token_id not in masked and row[token_id] > -math.inf]
     order = sorted(allowed, key=lambda token_id: (-row[token_id], token_id))
     if params.temperature <= 0:
         return order[0]

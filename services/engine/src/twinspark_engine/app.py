@@ -65,7 +65,13 @@ async def _serve_leader(settings: Settings, checkpoint: Checkpoint, values: Agre
     admission = AdmissionRule(settings.memory_admit_mib * MIB, checkpoint.scratch_bytes)
     scheduler = Scheduler(_scheduler_limits(settings, checkpoint), admission)
     loop = EngineLoop(scheduler, group, lambda: checkpoint.load(transport), listener, time.monotonic)
-    bounds = RequestBounds(checkpoint.vocabulary_size, settings.max_top_logprobs, settings.seed_salt)
+    bounds = RequestBounds(
+        vocabulary_size=checkpoint.vocabulary_size,
+        max_top_logprobs=settings.max_top_logprobs,
+        seed_salt=settings.seed_salt,
+        eos_token_ids=frozenset(checkpoint.eos_token_ids),
+        masked_token_ids=checkpoint.masked_token_ids,
+    )
     servicer = EngineServicer(loop, streams, listener, _describe(settings, checkpoint, values), bounds)
     registry.register(StatsCollector(loop.stats))
     server.add(add_EngineServiceServicer_to_server, servicer, "twinspark.engine.v1.EngineService")

@@ -26,6 +26,9 @@ class RequestBounds:
     vocabulary_size: int
     max_top_logprobs: int
     seed_salt: int
+    eos_token_ids: frozenset[int]
+    masked_token_ids: frozenset[int]
+    """Never drawn."""
 
 
 def request_from_proto(message: pb.GenerateRequest, bounds: RequestBounds) -> Request:
@@ -42,7 +45,7 @@ def request_from_proto(message: pb.GenerateRequest, bounds: RequestBounds) -> Re
         request_id=message.request_id,
         prompt_token_ids=prompt,
         sampling=_sampling(message.sampling, prompt[: len(prompt) - num_prior], bounds),
-        limits=_limits(message.limits, bounds),
+        limits=_limits(message.limits, num_prior, bounds),
         num_top_logprobs=_num_top(message, "logprobs", bounds),
         num_prompt_top_logprobs=_num_top(message, "prompt_logprobs", bounds),
         num_prior_output_tokens=num_prior,
@@ -97,16 +100,10 @@ def _finished_to_proto(event: Finished) -> pb.Finished:
 
 
 def _refuse_unsupported(message: pb.GenerateRequest) -> None:
-    sampling = message.sampling
     asked = {
         "images": bool(message.images),
         "grammar": message.HasField("grammar"),
         "draft_mode": message.draft_mode not in (pb.DRAFT_MODE_UNSPECIFIED, pb.DRAFT_MODE_OFF),
-        "limits.min_tokens": message.limits.min_tokens > 0,
-        "sampling.presence_penalty": sampling.presence_penalty != 0,
-        "sampling.frequency_penalty": sampling.frequency_penalty != 0,
-        "sampling.repetition_penalty": sampling.HasField("repetition_penalty") and sampling.repetition_penalty != 1,
-        "sampling.logit_bias": bool(sampling.logit_bias),
     }
     for field, is_asked in asked.items():
         if is_asked:
@@ -114,24 +111,44 @@ def _refuse_unsupported(message: pb.GenerateRequest) -> None:
 
 
 def _sampling(sampling: pb.SamplingParams, seeded_prompt: tuple[int, ...], bounds: RequestBounds) -> SamplingParams:
-    temperature = sampling.temperature if sampling.HasField("temperature") else 1.0
-    top_p = sampling.top_p if sampling.HasField("top_p") else 1.0
-    _check(math.isfinite(temperature) and temperature >= 0, "sampling.temperature", "must be 0 or more")
-    _check(0 < top_p <= 1, "sampling.top_p", "must be above 0 and at most 1")
-    _check(0 <= sampling.min_p <= 1, "sampling.min_p", "must be in 0 to 1")
     base = sampling.seed if sampling.HasField("seed") else seed_for(seeded_prompt, bounds.seed_salt)
-    return SamplingParams(
+    params = SamplingParams(
         seed=final_seed(base, sampling.seed_offset),
-        temperature=temperature,
+        temperature=sampling.temperature if sampling.HasField("temperature") else 1.0,
         top_k=min(sampling.top_k, bounds.vocabulary_size),
-        top_p=top_p,
+        top_p=sampling.top_p if sampling.HasField("top_p") else 1.0,
         min_p=sampling.min_p,
+        repetition_penalty=sampling.repetition_penalty if sampling.HasField("repetition_penalty") else 1.0,
+        frequency_penalty=sampling.frequency_penalty,
+        presence_penalty=sampling.presence_penalty,
+        logit_bias=tuple(sorted(sampling.logit_bias.items())),
     )
+    _check_sampling(params, bounds)
+    return params
 
 
-def _limits(limits: pb.Limits, bounds: RequestBounds) -> Limits:
+def _check_sampling(params: SamplingParams, bounds: RequestBounds) -> None:
+    _check(0 <= params.temperature < math.inf, "sampling.temperature", "must be 0 or more")
+    _check(0 < params.top_p <= 1, "sampling.top_p", "must be above 0 and at most 1")
+    _check(0 <= params.min_p <= 1, "sampling.min_p", "must be in 0 to 1")
+    _check(0 < params.repetition_penalty < math.inf, "sampling.repetition_penalty", "must be above 0")
+    _check(-2 <= params.frequency_penalty <= 2, "sampling.frequency_penalty", "must be in -2 to 2")
+    _check(-2 <= params.presence_penalty <= 2, "sampling.presence_penalty", "must be in -2 to 2")
+    _check_ids(tuple(token_id for token_id, _ in params.logit_bias), "sampling.logit_bias", bounds)
+    are_in_range = all(-100 <= bias <= 100 for _, bias in params.logit_bias)
+    _check(are_in_range, "sampling.logit_bias", "each value must be in -100 to 100")
+
+
+def _limits(limits: pb.Limits, num_prior_output_tokens: int, bounds: RequestBounds) -> Limits:
     _check_ids(tuple(limits.stop_token_ids), "limits.stop_token_ids", bounds)
-    return Limits(limits.max_tokens, frozenset(limits.stop_token_ids), limits.ignore_eos)
+    stop_token_ids = frozenset(limits.stop_token_ids)
+    most = limits.max_tokens + num_prior_output_tokens
+    _check(limits.min_tokens <= most, "limits.min_tokens", f"must be at most the {most} output tokens of the limit")
+    if limits.min_tokens > num_prior_output_tokens:
+        never_first = stop_token_ids | bounds.eos_token_ids | bounds.masked_token_ids
+        leaves_some = len(never_first) < bounds.vocabulary_size
+        _check(leaves_some, "limits.min_tokens", "must be 0 where end tokens and stop ids leave no other token")
+    return Limits(limits.max_tokens, stop_token_ids, limits.ignore_eos, limits.min_tokens)
 
 
 def _num_top(message: pb.GenerateRequest, field: str, bounds: RequestBounds) -> int | None:

@@ -15,7 +15,11 @@ class FinishReason(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How a token is drawn. Order: temperature, top_k, top_p, min_p, keyed Gumbel draw."""
+    """How a token is drawn.
+
+    Order: repetition, frequency and presence penalty, logit_bias, masks, temperature, top_k, top_p, min_p, keyed Gumbel
+    draw.
+    """
 
     seed: int
     """Key of the draw, 0 to 2^64 - 1, offset already added."""
@@ -27,6 +31,24 @@ class SamplingParams:
     """Probability that the kept set reaches, in (0, 1]."""
     min_p: float = 0.0
     """Ids less likely than this times the likeliest are dropped, in [0, 1]."""
+    repetition_penalty: float = 1.0
+    """Divides (positive logit) or multiplies (other) the logit of each id in prompt or output, above 0; 1: off."""
+    frequency_penalty: float = 0.0
+    """Subtracted from an id's logit for each time that the output holds it; 0: off."""
+    presence_penalty: float = 0.0
+    """Subtracted once from the logit of each id that the output holds; 0: off."""
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    """What is added to the logits of ids, each id once."""
+
+    @property
+    def has_penalties(self) -> bool:
+        """The tokens before a row change its logits."""
+        return self.repetition_penalty != 1 or self.frequency_penalty != 0 or self.presence_penalty != 0
+
+    @property
+    def changes_logits(self) -> bool:
+        """Logits that are drawn from may differ from the model's."""
+        return self.has_penalties or bool(self.logit_bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +61,8 @@ class Limits:
     """Ids that end the output besides the checkpoint's end tokens."""
     ignore_eos: bool = False
     """The checkpoint's end tokens do not end the output."""
+    min_tokens: int = 0
+    """End tokens and stop ids are masked until this many output tokens exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +79,7 @@ class Request:
     num_prompt_top_logprobs: int | None = None
     """The same for the prompt tokens from index 1 on."""
     num_prior_output_tokens: int = 0
-    """Trailing prompt ids that count as output for usage."""
+    """Trailing prompt ids that count as output for penalties, min_tokens and usage."""
     is_background: bool = False
     """Gives its slot up to a waiting foreground request, and is then run again from its prompt."""
 
@@ -63,6 +87,11 @@ class Request:
     def num_prompt_tokens(self) -> int:
         """Number of prompt rows."""
         return len(self.prompt_token_ids)
+
+    @property
+    def prior_output_token_ids(self) -> tuple[int, ...]:
+        """The prompt ids that count as output."""
+        return self.prompt_token_ids[len(self.prompt_token_ids) - self.num_prior_output_tokens :]
 
     @property
     def num_reserved_tokens(self) -> int:

@@ -37,6 +37,11 @@ class Model:
         """Token id of the first column of this rank's logits."""
         return self._weights.vocab_offset
 
+    @property
+    def num_vocab_columns(self) -> int:
+        """Columns of this rank's logits."""
+        return self._weights.head.shape[0]
+
     def forward(self, rows: Rows, state: ModelState) -> Tensor:
         """Run all layers over the rows and advance their slots' state.
 

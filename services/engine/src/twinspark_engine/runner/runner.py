@@ -16,10 +16,13 @@ from twinspark_engine.model.rows import Rows
 from twinspark_engine.ranks.group import OnFirst
 from twinspark_engine.ranks.transport import Transport
 from twinspark_engine.request import FinishReason
-from twinspark_engine.runner.prompt_logprobs import PromptScorer
 from twinspark_engine.runner.row_buffers import RowBuffers, Segment, decode_row_counts, prompt_row_counts
-from twinspark_engine.runner.sampling import Sampler
-from twinspark_engine.runner.sampling_params import DrawnToken
+from twinspark_engine.runner.sampling.adjustments import LogitAdjustments
+from twinspark_engine.runner.sampling.exchange import VocabularyExchange
+from twinspark_engine.runner.sampling.logprobs import PromptScorer
+from twinspark_engine.runner.sampling.rows import DrawnToken
+from twinspark_engine.runner.sampling.sampler import Sampler
+from twinspark_engine.runner.sampling.vocabulary import VocabularySlice
 from twinspark_engine.runner.slot_blocks import PagedState, SlotBlocks
 from twinspark_engine.runner.slot_request import SlotRequest, StopRule
 from twinspark_engine.scheduler.plan import Admission, PrefillChunk, SlotOutput, StepPlan, StepResult, TokenLogprobs
@@ -44,6 +47,11 @@ class StepModel(Protocol[StateRead]):
     @property
     def vocab_offset(self) -> int:
         """Id of the first column of this rank's logits."""
+        ...
+
+    @property
+    def num_vocab_columns(self) -> int:
+        """Columns of this rank's logits."""
         ...
 
     def forward(self, rows: Rows, state: StateRead) -> Tensor:
@@ -100,9 +108,14 @@ class Runner(Generic[State]):
         self._stops = StopRule(limits.eos_token_ids, limits.context_tokens)
         self._prompt_rows = RowBuffers(RowClass.PROMPT, prompt_row_counts(limits.max_prompt_rows))
         self._decode_rows = RowBuffers(RowClass.DECODE, decode_row_counts(limits.num_slots))
+        vocabulary = VocabularySlice(model.vocab_offset, model.num_vocab_columns)
+        exchange = VocabularyExchange(transport, vocabulary)
+        self._adjustments = LogitAdjustments(
+            vocabulary, limits.num_slots, limits.eos_token_ids, limits.masked_token_ids
+        )
         # A slot draws at most once a step: from its last prompt row or from its decode row.
-        self._sampler = Sampler(transport, model.vocab_offset, limits.masked_token_ids, limits.num_slots)
-        self._scorer = PromptScorer(transport, model.vocab_offset, lambda rows: model.logits(rows, RowClass.PROMPT))
+        self._sampler = Sampler(exchange, self._adjustments, limits.num_slots)
+        self._scorer = PromptScorer(exchange, lambda rows: model.logits(rows, RowClass.PROMPT))
 
     @torch.inference_mode()
     def execute(self, plan: StepPlan, on_first: OnFirst | None = None) -> StepResult:
@@ -143,7 +156,7 @@ class Runner(Generic[State]):
 
     def data_pointers(self) -> tuple[int, ...]:
         """Addresses of every input buffer, which never change."""
-        buffers = (self._prompt_rows, self._decode_rows, self._sampler)
+        buffers = (self._prompt_rows, self._decode_rows, self._adjustments, self._sampler)
         return tuple(pointer for buffer in buffers for pointer in buffer.data_pointers())
 
     def _admit(self, admission: Admission) -> None:
@@ -154,6 +167,7 @@ class Runner(Generic[State]):
         num_tokens = min(admission.request.num_reserved_tokens, self._stops.context_tokens)
         self._blocks.reserve(admission.slot, num_tokens)
         self._state.reset_slot(admission.slot)
+        self._adjustments.admit(admission.slot, admission.request)
         self._slots[admission.slot] = SlotRequest.admit(admission.request)
 
     def _free(self, slot: int) -> None:
@@ -227,7 +241,7 @@ class Runner(Generic[State]):
         if drawing is None:
             return {}
         logits = self._model.logits(drawing.hidden, RowClass.DECODE)
-        drawn = self._sampler.sample(logits, [self._slots[slot].draw_row() for slot in drawing.slots])
+        drawn = self._sampler.sample(logits, [self._slots[slot].draw_row(slot) for slot in drawing.slots])
         return dict(zip(drawing.slots, drawn, strict=True))
 
     def _commit(self, prefilled: _Prefilled, drawn: dict[int, DrawnToken]) -> tuple[SlotOutput, ...]:
@@ -246,6 +260,7 @@ class Runner(Generic[State]):
         running = self._slots[slot]
         if drawn is not None:
             running.commit(drawn.token_id)
+            self._adjustments.commit(slot, drawn.token_id)
             logprobs = () if drawn.logprobs is None else (drawn.logprobs,)
             output = replace(output, token_ids=(drawn.token_id,), logprobs=logprobs)
         if running.is_prefilling:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from twinspark_engine.request import FinishReason, Request
-from twinspark_engine.runner.sampling_params import DrawRow
+from twinspark_engine.runner.sampling.rows import DrawRow
 
 
 @dataclass(slots=True)
@@ -34,9 +34,18 @@ class SlotRequest:
         """Prompt and output tokens; the position of the next token to draw."""
         return self.prompt_ids.shape[0] + self.num_output_tokens
 
-    def draw_row(self) -> DrawRow:
-        """How the next token is drawn."""
-        return DrawRow(self.request.sampling, self.num_tokens, self.request.num_top_logprobs)
+    def draw_row(self, slot: int, path: tuple[int, ...] = ()) -> DrawRow:
+        """How the token is drawn that follows the committed tokens and the drafts of path."""
+        request = self.request
+        num_before = request.num_prior_output_tokens + self.num_output_tokens + len(path)
+        return DrawRow(
+            slot=slot,
+            params=request.sampling,
+            position=self.num_tokens + len(path),
+            path=path,
+            masks_ends=num_before < request.limits.min_tokens,
+            num_top_logprobs=request.num_top_logprobs,
+        )
 
     def commit(self, token_id: int) -> None:
         """Take a drawn token as output."""

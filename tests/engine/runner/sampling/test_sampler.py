@@ -2,6 +2,8 @@
 
 import math
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,28 +11,59 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from support.one_page_sampler import draw_token, logprob, top_logprobs
+from support.one_page_sampler import Before, draw_token, logprob, top_logprobs
 from support.thread_transport import run_ranks
 from twinspark_engine.ranks.transport import LocalTransport, Transport
-from twinspark_engine.request import SamplingParams
-from twinspark_engine.runner import sampling
-from twinspark_engine.runner.prompt_logprobs import PromptScorer
-from twinspark_engine.runner.sampling import LogitsError, Sampler
-from twinspark_engine.runner.sampling_params import DrawnToken, DrawRow
+from twinspark_engine.request import Limits, Request, SamplingParams
+from twinspark_engine.runner.sampling import sampler
+from twinspark_engine.runner.sampling.adjustments import LogitAdjustments
+from twinspark_engine.runner.sampling.exchange import VocabularyExchange
+from twinspark_engine.runner.sampling.logprobs import PromptScorer
+from twinspark_engine.runner.sampling.rows import DrawnToken, DrawRow
+from twinspark_engine.runner.sampling.sampler import LogitsError, Sampler
+from twinspark_engine.runner.sampling.vocabulary import VocabularySlice
 
 MAX_ROWS = 32
 
 
+def row_of(params: SamplingParams, position: int, num_top_logprobs: int | None = None) -> DrawRow:
+    """A row whose history changes nothing."""
+    return DrawRow(0, params, position, num_top_logprobs=num_top_logprobs)
+
+
+def build_exchange(transport: Transport, columns: int) -> VocabularyExchange:
+    return VocabularyExchange(transport, VocabularySlice(transport.rank * columns, columns))
+
+
+def build_sampler(
+    transport: Transport,
+    columns: int,
+    masked: frozenset[int] = frozenset(),
+    max_rows: int = MAX_ROWS,
+    requests: Sequence[Request] = (),
+) -> Sampler:
+    """requests[i] is in slot i; what it has said are its prior output tokens."""
+    exchange = build_exchange(transport, columns)
+    adjustments = LogitAdjustments(exchange.vocabulary, max(1, len(requests)), frozenset(), masked)
+    for slot, request in enumerate(requests):
+        adjustments.admit(slot, request)
+    return Sampler(exchange, adjustments, max_rows)
+
+
 def sample(
-    logits: Tensor, rows: list[DrawRow], world_size: int, masked: frozenset[int] = frozenset()
+    logits: Tensor,
+    rows: list[DrawRow],
+    world_size: int,
+    masked: frozenset[int] = frozenset(),
+    requests: Sequence[Request] = (),
 ) -> list[DrawnToken]:
     """Tokens of all rows, which every rank must answer alike."""
     columns = logits.shape[1] // world_size
 
     def on_rank(transport: Transport) -> list[DrawnToken]:
         offset = transport.rank * columns
-        sampler = Sampler(transport, offset, masked, MAX_ROWS)
-        return sampler.sample(logits[:, offset : offset + columns].contiguous(), rows)
+        own = logits[:, offset : offset + columns].contiguous()
+        return build_sampler(transport, columns, masked, requests=requests).sample(own, rows)
 
     if world_size == 1:
         return on_rank(LocalTransport())
@@ -85,13 +118,50 @@ def test_tokens_equal_the_draw_on_one_page(
     candidates: int,
 ) -> None:
     logits = coarse_logits(seed, len(all_params), width, step)
-    rows = [DrawRow(params, 10 + place) for place, params in enumerate(all_params)]
+    rows = [row_of(params, 10 + place) for place, params in enumerate(all_params)]
     masked = frozenset() if unmasked == 1 else frozenset({seed % width, *range(max(2, int(width * unmasked)), width)})
     with pytest.MonkeyPatch.context() as patch:
         # A small number of candidates sends nuclei past them into whole rows.
-        patch.setattr(sampling, "NUCLEUS_CANDIDATES", candidates)
+        patch.setattr(sampler, "NUCLEUS_CANDIDATES", candidates)
         found = drawn_ids(logits, rows, world_size, masked)
     assert found == ids_on_one_page(logits, rows, masked)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.lists(any_params(), min_size=1, max_size=5),
+    st.integers(0, 10_000),
+    st.sampled_from([2, 24, 90]),
+    st.sampled_from([0.25, 2.0]),
+    st.sampled_from([1, 2]),
+)
+def test_tokens_with_penalties_and_bias_equal_the_draw_on_one_page(
+    all_params: list[SamplingParams], seed: int, width: int, step: float, world_size: int
+) -> None:
+    source = random.Random(seed)
+    logits = coarse_logits(seed, len(all_params), width, step)
+    requests = [
+        Request(
+            f"request {place}",
+            tuple(source.randrange(width) for _ in range(10)),
+            replace(
+                params,
+                repetition_penalty=source.choice([1.0, 1.3, 0.7]),
+                frequency_penalty=source.choice([0.0, 0.5, -1.0]),
+                presence_penalty=source.choice([0.0, 1.5]),
+                logit_bias=((source.randrange(width), source.choice([-100.0, 3.0, 100.0])),),
+            ),
+            Limits(9),
+            num_prior_output_tokens=source.randrange(10),
+        )
+        for place, params in enumerate(all_params)
+    ]
+    rows = [DrawRow(slot, request.sampling, 10) for slot, request in enumerate(requests)]
+    found = [token.token_id for token in sample(logits, rows, world_size, requests=requests)]
+    assert found == [
+        draw_token(page, request.sampling, 10, before=Before(request.prompt_token_ids, request.prior_output_token_ids))
+        for page, request in zip(logits.double().tolist(), requests, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("world_size", [1, 2])
@@ -103,7 +173,7 @@ def test_ties_past_the_cut_never_reach_the_draw(world_size: int, ties: int, dtyp
     logits[0, 100:160] = 6.0
     logits[0, 400 - ties : 400 + ties] = 5.0
     for seed in range(30):
-        rows = [DrawRow(SamplingParams(seed, top_k=64), 9)]
+        rows = [row_of(SamplingParams(seed, top_k=64), 9)]
         found = drawn_ids(logits, rows, world_size)
         assert found == ids_on_one_page(logits, rows)
         assert found[0] in range(100, 160) or found[0] in range(400 - ties, 404 - ties)
@@ -113,7 +183,7 @@ def test_ties_past_the_cut_never_reach_the_draw(world_size: int, ties: int, dtyp
 def test_a_wide_nucleus_uses_whole_rows_of_a_real_vocabulary(world_size: int) -> None:
     logits = coarse_logits(3, 3, 6000, 0.25)
     rows = [
-        DrawRow(SamplingParams(seed, temperature=2, top_p=0.99, min_p=min_p), 70)
+        row_of(SamplingParams(seed, temperature=2, top_p=0.99, min_p=min_p), 70)
         for seed, min_p in ((1, 0.0), (2, 0.01), (3, 0.0))
     ]
     assert drawn_ids(logits, rows, world_size) == ids_on_one_page(logits, rows)
@@ -127,7 +197,7 @@ def test_the_nucleus_ends_exactly_where_its_mass_is_reached(world_size: int, top
     logits = torch.full((1, 64), -90.0)
     logits[0, 30:38] = 2.0
     for top_k in (0, 8, 20):
-        rows = [DrawRow(SamplingParams(seed, top_k=top_k, top_p=top_p), 4) for seed in range(MAX_ROWS)]
+        rows = [row_of(SamplingParams(seed, top_k=top_k, top_p=top_p), 4) for seed in range(MAX_ROWS)]
         found = drawn_ids(logits.expand(MAX_ROWS, -1).contiguous(), rows, world_size)
         assert set(found) == set(range(30, 30 + kept))
 
@@ -135,19 +205,19 @@ def test_the_nucleus_ends_exactly_where_its_mass_is_reached(world_size: int, top
 def test_candidates_of_one_rank_never_stand_for_those_that_another_did_not_send(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sampling, "NUCLEUS_CANDIDATES", 4)
+    monkeypatch.setattr(sampler, "NUCLEUS_CANDIDATES", 4)
     logits = torch.full((1, 64), -30.0)
     # Rank 0 holds 8 ids and sends 4; the nucleus is 7 of them. The 4 of rank 1 would fill it up as well.
     logits[0, 3:11] = 0.0
     logits[0, 40:44] = -0.1
-    rows = [DrawRow(SamplingParams(seed, top_p=0.6), 4) for seed in range(MAX_ROWS)]
+    rows = [row_of(SamplingParams(seed, top_p=0.6), 4) for seed in range(MAX_ROWS)]
     assert set(drawn_ids(logits.expand(MAX_ROWS, -1).contiguous(), rows, 2)) == set(range(3, 10))
 
 
 def test_min_p_is_measured_against_the_likeliest_of_all_ranks() -> None:
     logits = torch.full((1, 1000), 4.0)
     logits[0, 5] = 5.0
-    rows = [DrawRow(SamplingParams(seed, min_p=0.5), 4) for seed in range(MAX_ROWS)]
+    rows = [row_of(SamplingParams(seed, min_p=0.5), 4) for seed in range(MAX_ROWS)]
     assert set(drawn_ids(logits.expand(MAX_ROWS, -1).contiguous(), rows, 2)) == {5}
 
 
@@ -160,7 +230,7 @@ def rows_of_every_kind(seed: int) -> list[DrawRow]:
         SamplingParams(seed, top_k=20, top_p=0.9, min_p=0.05),
         SamplingParams(seed, min_p=0.1),
     ]
-    return [DrawRow(params, 5 + place, place % 3 if place % 2 else None) for place, params in enumerate(kinds)]
+    return [row_of(params, 5 + place, place % 3 if place % 2 else None) for place, params in enumerate(kinds)]
 
 
 @pytest.mark.parametrize("world_size", [1, 2])
@@ -180,12 +250,13 @@ def test_a_row_draws_and_scores_the_same_alone_and_in_any_batch(world_size: int,
 @pytest.mark.parametrize("world_size", [1, 2])
 def test_logprobs_describe_the_raw_distribution_of_the_whole_vocabulary(world_size: int) -> None:
     logits = coarse_logits(21, 4, 300, 0.5)
-    params = SamplingParams(3, temperature=0.2, top_k=2, min_p=0.5)
-    rows = [DrawRow(params, 40, num_top) for num_top in (0, 1, 5, 20)]
-    # Masked ids are never drawn, yet they count and are reported.
-    for page, row, token in zip(
-        logits.double().tolist(), rows, sample(logits, rows, world_size, frozenset(range(150, 300))), strict=True
-    ):
+    sampling = SamplingParams(3, temperature=0.2, top_k=2, min_p=0.5, repetition_penalty=1.5, presence_penalty=-2)
+    sampling = replace(sampling, logit_bias=tuple((token_id, 0.5 * (token_id % 7)) for token_id in range(150)))
+    request = Request("one", tuple(range(0, 300, 3)), sampling, Limits(9), num_prior_output_tokens=40)
+    rows = [DrawRow(0, sampling, 40, num_top_logprobs=num_top) for num_top in (0, 1, 5, 20)]
+    # Masked ids are never drawn, yet they count and are reported; penalties and bias move the draw only.
+    drawn = sample(logits, rows, world_size, frozenset(range(150, 300)), [request])
+    for page, row, token in zip(logits.double().tolist(), rows, drawn, strict=True):
         assert token.token_id < 150
         assert token.logprobs is not None
         assert token.logprobs.logprob == pytest.approx(logprob(page, token.token_id), abs=1e-12)
@@ -203,7 +274,8 @@ def test_prompt_scores_cover_every_row_in_tiles(world_size: int, width: int) -> 
 
     def on_rank(transport: Transport) -> object:
         offset = transport.rank * columns
-        scorer = PromptScorer(transport, offset, lambda hidden: logits[hidden[:, 0].long(), offset : offset + columns])
+        exchange = build_exchange(transport, columns)
+        scorer = PromptScorer(exchange, lambda hidden: logits[hidden[:, 0].long(), offset : offset + columns])
         return scorer.score(torch.arange(150.0)[:, None], targets, 5)
 
     answers = run_ranks(world_size, on_rank)
@@ -225,9 +297,9 @@ def test_a_broken_row_is_refused_on_every_rank(bad: float, column: int) -> None:
 
     def on_rank(transport: Transport) -> str:
         offset = transport.rank * 10
-        sampler = Sampler(transport, offset, frozenset(), MAX_ROWS)
+        rows = [row_of(SamplingParams(0, temperature=0), 1)] * 2
         try:
-            sampler.sample(logits[:, offset : offset + 10], [DrawRow(SamplingParams(0, temperature=0), 1)] * 2)
+            build_sampler(transport, 10).sample(logits[:, offset : offset + 10], rows)
         except LogitsError as error:
             return str(error)
         return "drawn"
@@ -236,6 +308,5 @@ def test_a_broken_row_is_refused_on_every_rank(bad: float, column: int) -> None:
 
 
 def test_more_rows_than_allocated_are_refused() -> None:
-    sampler = Sampler(LocalTransport(), 0, frozenset(), 2)
     with pytest.raises(ValueError, match="3 rows exceed the 2"):
-        sampler.sample(torch.zeros(3, 4), [DrawRow(SamplingParams(0), 1)] * 3)
+        build_sampler(LocalTransport(), 4, max_rows=2).sample(torch.zeros(3, 4), [row_of(SamplingParams(0), 1)] * 3)

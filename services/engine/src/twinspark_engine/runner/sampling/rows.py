@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -19,11 +19,22 @@ MIN_TEMPERATURE = 1e-6
 class DrawRow:
     """One row of logits from which one token is drawn."""
 
+    slot: int
+    """Whose committed tokens stand before the row."""
     params: SamplingParams
     position: int
     """Absolute position of the token being drawn; the first output token has the prompt's length."""
+    path: tuple[int, ...] = ()
+    """Drafted ids between the slot's committed tokens and this row: the rows of a window see each its own history."""
+    masks_ends: bool = False
+    """End tokens and stop ids may not be drawn yet."""
     num_top_logprobs: int | None = None
     """Most likely ids to report; None: no log probabilities at all."""
+
+    @property
+    def is_adjusted(self) -> bool:
+        """The request or its history changes logits before they are drawn from."""
+        return self.masks_ends or self.params.changes_logits
 
     @property
     def is_greedy(self) -> bool:
@@ -56,36 +67,33 @@ class DrawTensors:
     seeds: Tensor  # [T] int64, the bits of the uint64 seeds
     positions: Tensor  # [T] int64
     top_k: Tensor  # [T] int64, 0: no cut
+    slots: Tensor  # [T] int64
+    masks_ends: Tensor  # [T] int64, 1 or 0
     temperatures: Tensor  # [T] float64, at least MIN_TEMPERATURE
     log_min_p: Tensor  # [T] float64, -inf: no cut
+    repetition: Tensor  # [T] float64, 1: off
+    frequency: Tensor  # [T] float64, 0: off
+    presence: Tensor  # [T] float64, 0: off
 
     def select(self, index: Tensor) -> "DrawTensors":
         """The rows at index [n]."""
-        return DrawTensors(
-            self.seeds[index],
-            self.positions[index],
-            self.top_k[index],
-            self.temperatures[index],
-            self.log_min_p[index],
-        )
+        return DrawTensors(*(getattr(self, field.name)[index] for field in fields(self)))
 
 
 class DrawBuffers:
     """Sampling parameters of the rows of a step on the device: allocated once, written in place, read by views."""
 
     def __init__(self, max_rows: int) -> None:
-        self._integers = torch.zeros(3, max_rows, dtype=torch.int64)
-        self._floats = torch.zeros(2, max_rows, dtype=torch.float64)
+        self._integers = torch.zeros(5, max_rows, dtype=torch.int64)
+        self._floats = torch.zeros(5, max_rows, dtype=torch.float64)
 
     def write(self, rows: Sequence[DrawRow]) -> DrawTensors:
         """Put the parameters of rows into the first len(rows) places. O(rows)."""
         count = len(rows)
         if count > self._integers.shape[1]:
             raise ValueError(f"{count} rows exceed the {self._integers.shape[1]} that were allocated")
-        integers = [[to_signed(row.params.seed), row.position, row.params.top_k] for row in rows]
-        floats = [[max(row.params.temperature, MIN_TEMPERATURE), _log(row.params.min_p)] for row in rows]
-        self._integers[:, :count] = torch.tensor(integers, dtype=torch.int64).T
-        self._floats[:, :count] = torch.tensor(floats, dtype=torch.float64).T
+        self._integers[:, :count] = torch.tensor([_integers_of(row) for row in rows], dtype=torch.int64).T
+        self._floats[:, :count] = torch.tensor([_floats_of(row) for row in rows], dtype=torch.float64).T
         return DrawTensors(*self._integers[:, :count], *self._floats[:, :count])
 
     def data_pointers(self) -> tuple[int, ...]:
@@ -93,5 +101,12 @@ class DrawBuffers:
         return self._integers.data_ptr(), self._floats.data_ptr()
 
 
-def _log(min_p: float) -> float:
-    return math.log(min_p) if min_p > 0 else -math.inf
+def _integers_of(row: DrawRow) -> list[int]:
+    return [to_signed(row.params.seed), row.position, row.params.top_k, row.slot, int(row.masks_ends)]
+
+
+def _floats_of(row: DrawRow) -> list[float]:
+    params = row.params
+    log_min_p = math.log(params.min_p) if params.min_p > 0 else -math.inf
+    penalties = [params.repetition_penalty, params.frequency_penalty, params.presence_penalty]
+    return [max(params.temperature, MIN_TEMPERATURE), log_min_p, *penalties]
