@@ -1,5 +1,6 @@
 """Requests of the wire: defaults filled in, every bad or unsupported field refused by name."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -8,12 +9,18 @@ from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark_engine.convert import RequestBounds, event_to_proto, request_from_proto
 from twinspark_engine.errors import InvalidFieldError, UnsupportedFieldError
 from twinspark_engine.ranks.convert import plan_from_proto, plan_to_proto
-from twinspark_engine.request import FinishReason
+from twinspark_engine.request import FinishReason, Limits
 from twinspark_engine.scheduler.events import Finished, TokensCommitted
 from twinspark_engine.scheduler.plan import Admission, StepPlan, TokenLogprobs
 from twinspark_engine.seeds import seed_for
 
-BOUNDS = RequestBounds(vocabulary_size=100, max_top_logprobs=20, seed_salt=7)
+BOUNDS = RequestBounds(
+    vocabulary_size=100,
+    max_top_logprobs=20,
+    seed_salt=7,
+    eos_token_ids=frozenset({0, 1}),
+    masked_token_ids=frozenset(range(90, 100)),
+)
 Change = Callable[[pb.GenerateRequest], object]
 
 
@@ -28,6 +35,9 @@ def test_absent_fields_are_off_and_the_seed_is_derived_from_the_prompt() -> None
     request = request_from_proto(message(), BOUNDS)
     sampling = request.sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) == (1.0, 0, 1.0, 0.0)
+    assert not sampling.changes_logits
+    assert sampling.repetition_penalty == 1
+    assert request.limits == Limits(4)
     assert sampling.seed == seed_for([1, 2, 3], 7)
     assert (request.num_top_logprobs, request.num_prompt_top_logprobs) == (None, None)
 
@@ -63,10 +73,20 @@ BAD: dict[str, Change] = {
     "sampling.temperature": lambda m: setattr(m.sampling, "temperature", float("nan")),
     "sampling.top_p": lambda m: setattr(m.sampling, "top_p", 0.0),
     "sampling.min_p": lambda m: setattr(m.sampling, "min_p", 1.5),
+    "sampling.logit_bias": lambda m: m.sampling.logit_bias.update({100: 1.0}),
+    "limits.min_tokens": lambda m: setattr(m.limits, "min_tokens", 5),
     "limits.stop_token_ids": lambda m: m.limits.stop_token_ids.append(100),
     "logprobs.num_top": lambda m: setattr(m.logprobs, "num_top", 21),
     "prompt_logprobs.num_top": lambda m: setattr(m.prompt_logprobs, "num_top", 21),
 }
+
+
+BAD_VALUES: list[tuple[str, float]] = [
+    *(("sampling.temperature", value) for value in (-1.0, math.nan, math.inf)),
+    *(("sampling.repetition_penalty", value) for value in (0.0, -1.0, math.nan, math.inf)),
+    *((f"sampling.{name}_penalty", value) for name in ("frequency", "presence") for value in (2.1, -2.1, math.nan)),
+    *(("sampling.logit_bias", value) for value in (100.5, -100.5, math.nan)),
+]
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -78,15 +98,46 @@ def test_a_field_out_of_range_is_refused_by_name(name: str) -> None:
     assert refused.value.metadata["field"] == name
 
 
+@pytest.mark.parametrize(("name", "value"), BAD_VALUES)
+def test_a_number_out_of_range_is_refused_by_name(name: str, value: float) -> None:
+    request = message()
+    if name == "sampling.logit_bias":
+        request.sampling.logit_bias[3] = value
+    else:
+        setattr(request.sampling, name.removeprefix("sampling."), value)
+    with pytest.raises(InvalidFieldError) as refused:
+        request_from_proto(request, BOUNDS)
+    assert refused.value.metadata["field"] == name
+
+
+def test_min_tokens_may_reach_the_limit_with_prior_output_and_must_leave_a_token_to_draw() -> None:
+    def limits_of(num_prior: int, **limits: object) -> Limits:
+        asked = message(limits=pb.Limits(**limits), num_prior_output_tokens=num_prior)  # type: ignore[arg-type]
+        return request_from_proto(asked, BOUNDS).limits
+
+    assert limits_of(2, min_tokens=6).min_tokens == 6
+    for num_prior, limits in ((1, {"min_tokens": 6}), (0, {"min_tokens": 1, "stop_token_ids": range(2, 90)})):
+        with pytest.raises(InvalidFieldError) as refused:
+            limits_of(num_prior, **limits)
+        assert refused.value.metadata["field"] == "limits.min_tokens"
+    assert limits_of(0, min_tokens=1, stop_token_ids=range(3, 90)).min_tokens == 1
+    # The ids that end are not masked once prior output is as long as min_tokens.
+    assert limits_of(1, min_tokens=1, stop_token_ids=range(2, 90)).min_tokens == 1
+
+
+def test_logit_bias_is_sorted_so_that_all_ranks_hold_the_same() -> None:
+    sampling = pb.SamplingParams(logit_bias={9: -100, 4: 2.5, 30: 100})
+    assert request_from_proto(message(sampling=sampling), BOUNDS).sampling.logit_bias == (
+        (4, 2.5),
+        (9, -100),
+        (30, 100),
+    )
+
+
 UNSUPPORTED: dict[str, Change] = {
     "images": lambda m: m.images.add(num_rows=4),
     "grammar": lambda m: setattr(m.grammar, "handle", "h"),
     "draft_mode": lambda m: setattr(m, "draft_mode", pb.DRAFT_MODE_MTP),
-    "limits.min_tokens": lambda m: setattr(m.limits, "min_tokens", 1),
-    "sampling.presence_penalty": lambda m: setattr(m.sampling, "presence_penalty", 0.5),
-    "sampling.frequency_penalty": lambda m: setattr(m.sampling, "frequency_penalty", -0.5),
-    "sampling.repetition_penalty": lambda m: setattr(m.sampling, "repetition_penalty", 1.1),
-    "sampling.logit_bias": lambda m: m.sampling.logit_bias.update({3: 1.0}),
 }
 
 
@@ -103,8 +154,8 @@ def test_no_field_of_the_request_is_ignored() -> None:
     read = {"request_id", "prompt_token_ids", "sampling", "limits", "logprobs", "prompt_logprobs"}
     read |= {"num_prior_output_tokens", "priority", "tenant_salt"}  # the salt keys stored prefixes; none are stored
     assert read | {n.split(".")[0] for n in UNSUPPORTED} == set(pb.GenerateRequest.DESCRIPTOR.fields_by_name)
-    sampling = {"temperature", "top_k", "top_p", "min_p", "seed", "seed_offset"}
-    sampling |= {n.split(".")[1] for n in UNSUPPORTED if n.startswith("sampling.")}
+    sampling = {"temperature", "top_k", "top_p", "min_p", "seed", "seed_offset", "logit_bias"}
+    sampling |= {"presence_penalty", "frequency_penalty", "repetition_penalty"}
     assert sampling == set(pb.SamplingParams.DESCRIPTOR.fields_by_name)
     limits = {"max_tokens", "min_tokens", "stop_token_ids", "ignore_eos"}
     assert limits == set(pb.Limits.DESCRIPTOR.fields_by_name)

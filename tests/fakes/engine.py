@@ -219,7 +219,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             await self._yield_slot(request.request_id)
             step = pb.Step()
             while len(step.token_ids) < self.tokens_per_step and len(output) < limits.max_tokens:
-                token_id = self._next_token(request, prompt + output, len(output), seed)
+                token_id = self._next_token(request, output, seed)
                 if request.HasField("logprobs"):
                     entry = self.model.describe_token(prompt + output, token_id, request.logprobs.num_top)
                     step.logprobs.append(entry)
@@ -239,22 +239,17 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             finished=pb.Finished(reason=reason, stop_token_id=stop_id, usage=usage, timings=pb.Timings(num_rounds=1))
         )
 
-    def _next_token(self, request: pb.GenerateRequest, before: Sequence[int], position: int, seed: int) -> int:
+    def _next_token(self, request: pb.GenerateRequest, output: Sequence[int], seed: int) -> int:
         if self.script is None:
-            return self.model.draw(before, request.sampling, seed)
+            return self.model.draw(request, output, seed)
         tokens = self.script(request)
-        return tokens[position] if position < len(tokens) else self.model.eos_token_ids[0]
+        return tokens[len(output)] if len(output) < len(tokens) else self.model.eos_token_ids[0]
 
     def _check(self, request: pb.GenerateRequest) -> None:
         sampling, model = request.sampling, self.model
         tops = (("logprobs.num_top", request.logprobs), ("prompt_logprobs.num_top", request.prompt_logprobs))
-        unsupported = (
-            request.images
-            or sampling.logit_bias
-            or sampling.presence_penalty
-            or sampling.frequency_penalty
-            or request.limits.min_tokens
-        )
+        repetition = sampling.repetition_penalty if sampling.HasField("repetition_penalty") else 1.0
+        most_tokens = request.limits.max_tokens + request.num_prior_output_tokens
         problems = {
             "request_id": not request.request_id or request.request_id in self.running,
             "prompt_token_ids": not request.prompt_token_ids
@@ -266,7 +261,15 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             "sampling.top_p": sampling.HasField("top_p") and not 0 < sampling.top_p <= 1,
             "sampling.min_p": not 0 <= sampling.min_p <= 1,
             "priority": request.priority not in pb.Priority.values(),
-            "images or penalties": bool(unsupported),
+            "sampling.repetition_penalty": not 0 < repetition < float("inf"),
+            "sampling.frequency_penalty": not -2 <= sampling.frequency_penalty <= 2,
+            "sampling.presence_penalty": not -2 <= sampling.presence_penalty <= 2,
+            "sampling.logit_bias": any(
+                token_id >= model.vocabulary_size or not -100 <= bias <= 100
+                for token_id, bias in sampling.logit_bias.items()
+            ),
+            "limits.min_tokens": request.limits.min_tokens > most_tokens,
+            "images": bool(request.images),
             **{name: params.num_top > model.max_top_logprobs for name, params in tops},
         }
         for name, is_wrong in problems.items():

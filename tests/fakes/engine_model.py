@@ -4,6 +4,7 @@ import hashlib
 import math
 import random
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -46,17 +47,39 @@ class FakeModel:
             logprob=values[token_id], top_token_ids=top, top_logprobs=[values[top_id] for top_id in top]
         )
 
-    def draw(self, token_ids: Sequence[int], sampling: pb.SamplingParams, seed: int) -> int:
-        """Draw the next token: temperature, top_k, top_p, min_p, then the largest value with Gumbel noise."""
+    def draw(self, request: pb.GenerateRequest, output: Sequence[int], seed: int) -> int:
+        """Draw the token after output: adjust, temperature, top_k, top_p, min_p, then the largest with Gumbel noise."""
+        sampling, before = request.sampling, [*request.prompt_token_ids, *output]
         temperature = sampling.temperature if sampling.HasField("temperature") else 1.0
-        values = [(value, i) for i, value in enumerate(self.logits(token_ids)) if i not in self.masked_ids]
+        banned = self.masked_ids | self._banned_ends(request, len(output))
+        logits = _adjust(self.logits(before), request, output)
+        values = [(value, i) for i, value in enumerate(logits) if i not in banned]
         values.sort(key=lambda pair: (-pair[0], pair[1]))
         if temperature == 0:
             return values[0][1]
         kept = list(_filter([(value / temperature, i) for value, i in values], sampling))
-        noise = random.Random(f"{seed}:{len(token_ids)}")
+        noise = random.Random(f"{seed}:{len(before)}")
         gumbel = [-math.log(-math.log(noise.random() or 1e-300)) for _ in range(self.vocabulary_size)]
         return max(kept, key=lambda pair: (pair[0] + gumbel[pair[1]], -pair[1]))[1]
+
+    def _banned_ends(self, request: pb.GenerateRequest, num_output: int) -> set[int]:
+        if request.num_prior_output_tokens + num_output >= request.limits.min_tokens:
+            return set()
+        return {*request.limits.stop_token_ids, *self.eos_token_ids}
+
+
+def _adjust(logits: list[float], request: pb.GenerateRequest, output: Sequence[int]) -> list[float]:
+    """Apply penalties and logit_bias."""
+    sampling, prompt = request.sampling, request.prompt_token_ids
+    counts = Counter([*prompt[len(prompt) - request.num_prior_output_tokens :], *output])
+    repetition = sampling.repetition_penalty if sampling.HasField("repetition_penalty") else 1.0
+    for token_id in {*prompt, *output}:
+        logits[token_id] *= 1 / repetition if logits[token_id] > 0 else repetition
+    for token_id, count in counts.items():
+        logits[token_id] -= sampling.frequency_penalty * count + sampling.presence_penalty
+    for token_id, bias in sampling.logit_bias.items():
+        logits[token_id] += bias
+    return logits
 
 
 def _filter(values: list[tuple[float, int]], sampling: pb.SamplingParams) -> Iterator[tuple[float, int]]:

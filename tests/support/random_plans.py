@@ -154,7 +154,7 @@ def run_alone(execute: Execute, request: Request, max_rows: int) -> Reply:
 
 
 def varied_requests(count: int, seed: int, vocabulary: int, longest_prompt: int, most_tokens: int) -> list[Request]:
-    """Requests of every kind: greedy and drawn, with and without log probabilities, from one prompt token on."""
+    """Requests of every kind, from one prompt token on: greedy and drawn, penalized and free, scored or not."""
     source = random.Random(seed)
     samplings = [
         SamplingParams(0, temperature=0),
@@ -166,18 +166,32 @@ def varied_requests(count: int, seed: int, vocabulary: int, longest_prompt: int,
     requests = []
     for index in range(count):
         length = min(source.choice([*lengths, source.randint(1, longest_prompt)]), longest_prompt)
+        max_tokens = source.choice([0, 1, source.randint(2, most_tokens)])
         requests.append(
             Request(
                 request_id=f"request {index}",
                 prompt_token_ids=tuple(source.randrange(vocabulary) for _ in range(length)),
-                sampling=replace(source.choice(samplings), seed=source.randrange(1 << 64)),
+                sampling=_adjusted(source.choice(samplings), source, vocabulary),
                 limits=Limits(
-                    max_tokens=source.choice([0, 1, source.randint(2, most_tokens)]),
-                    stop_token_ids=frozenset(source.sample(range(vocabulary), 2)),
+                    max_tokens=max_tokens,
+                    stop_token_ids=frozenset(source.sample(range(vocabulary), 2 + vocabulary // 32)),
                     ignore_eos=source.random() < 0.5,
+                    min_tokens=source.choice([0, 0, source.randint(0, max_tokens)]),
                 ),
                 num_top_logprobs=source.choice([None, None, 0, 3]),
                 num_prompt_top_logprobs=source.choice([None, None, 0, 2]),
+                num_prior_output_tokens=source.choice([0, 0, source.randrange(length)]),
             )
         )
     return requests
+
+
+def _adjusted(sampling: SamplingParams, source: random.Random, vocabulary: int) -> SamplingParams:
+    return replace(
+        sampling,
+        seed=source.randrange(1 << 64),
+        repetition_penalty=source.choice([1.0, 1.0, 1.2]),
+        frequency_penalty=source.choice([0.0, 0.0, 0.4, -0.3]),
+        presence_penalty=source.choice([0.0, 0.0, 1.0]),
+        logit_bias=source.choice([(), tuple((source.randrange(vocabulary), 1.5) for _ in range(2))]),
+    )

@@ -210,9 +210,84 @@ async def test_one_candidate_is_the_greedy_one(engine: EngineClient) -> None:
         assert (await engine.generate(build(sampling=sampling))).tokens == greedy.tokens
 
 
+async def test_a_bias_of_100_forces_a_token_and_one_of_minus_100_forbids_it(engine: EngineClient) -> None:
+    forced = await engine.generate(build(sampling=pb.SamplingParams(temperature=2, logit_bias={33: 100})))
+    assert forced.tokens == [33] * 8
+    free = await engine.generate(build(sampling=pb.SamplingParams(temperature=0)))
+    forbidden = pb.SamplingParams(temperature=0, logit_bias=dict.fromkeys(free.tokens, -100.0))
+    assert not set(free.tokens) & set((await engine.generate(build(sampling=forbidden))).tokens)
+
+
+async def is_drawn(engine: EngineClient, token_id: int) -> bool:
+    """Say whether the engine draws this id at all."""
+    reply = await engine.generate(build(max_tokens=1, sampling=pb.SamplingParams(logit_bias={token_id: 100})))
+    return reply.tokens == [token_id]
+
+
+@pytest.mark.parametrize("num_prior", [0, 3])
+async def test_greedy_tokens_are_those_that_counts_of_the_output_and_the_raw_distribution_say(
+    engine: EngineClient, num_prior: int
+) -> None:
+    bias = {3: 0.5, 44: 1.0, 17: -1.0}
+    sampling = pb.SamplingParams(temperature=0, frequency_penalty=0.9, presence_penalty=0.7, logit_bias=bias)
+    request = build(max_tokens=40, sampling=sampling, logprobs=pb.LogprobsParams(num_top=20))
+    request.num_prior_output_tokens = num_prior
+    reply = await engine.generate(request)
+    output = PROMPT[len(PROMPT) - num_prior :]
+    num_moved, num_compared = 0, 0
+    for token, entry in zip(reply.tokens, logprobs(reply), strict=True):
+        adjusted = {
+            token_id: value + bias.get(token_id, 0) - 0.9 * output.count(token_id) - 0.7 * (token_id in output)
+            for token_id, value in zip(entry.top_token_ids, entry.top_logprobs, strict=True)
+        }
+        best = max(adjusted, key=lambda token_id: adjusted[token_id])
+        while best != token and not await is_drawn(engine, best):
+            del adjusted[best]
+            best = max(adjusted, key=lambda token_id: adjusted[token_id])
+        # Ids below the twenty cannot win, unless a bias lifts them.
+        if adjusted[best] > min(entry.top_logprobs) + max(bias.values()):
+            assert token == best
+            num_compared += 1
+        num_moved += token != entry.top_token_ids[0]
+        output.append(token)
+    assert num_moved > 0
+    assert num_compared > 10
+
+
+async def test_a_large_repetition_penalty_lets_nothing_of_prompt_or_output_come_again(engine: EngineClient) -> None:
+    free = await engine.generate(build(max_tokens=1, sampling=pb.SamplingParams(temperature=0)))
+    prompt = [*PROMPT, *free.tokens]
+    sampling = pb.SamplingParams(temperature=0, repetition_penalty=1e9)
+    tokens = (await engine.generate(build(prompt, max_tokens=20, sampling=sampling))).tokens
+    assert len({*tokens, *prompt}) == 20 + len(set(prompt))
+
+
+@pytest.mark.parametrize("num_prior", [0, 2])
+@pytest.mark.parametrize("ignore_eos", [False, True])
+async def test_end_tokens_and_stop_ids_come_only_after_min_tokens(
+    engine: EngineClient, num_prior: int, ignore_eos: bool
+) -> None:
+    described = await engine.stub.Describe(pb.DescribeRequest())
+    stop = 33 if ignore_eos else described.eos_token_ids[0]
+    ends = {33, *described.eos_token_ids}
+    limits = {"min_tokens": 5, "stop_token_ids": [33], "ignore_eos": ignore_eos}
+    request = build(max_tokens=12, limits=limits, sampling=pb.SamplingParams(logit_bias={stop: 100}))
+    request.num_prior_output_tokens = num_prior
+    reply = await engine.generate(request)
+    assert not ends & set(reply.tokens[:-1])
+    assert len(reply.tokens) == 5 - num_prior + 1
+    assert (finished(reply).reason, finished(reply).stop_token_id) == (pb.FINISH_REASON_STOP, stop)
+
+
 async def test_requests_that_run_together_say_what_each_says_alone(engine: EngineClient) -> None:
     requests = [
-        build([(i * 31 + j) % 200 for j in range(length)], max_tokens=10, sampling=pb.SamplingParams(seed=i))
+        build(
+            [(i * 31 + j) % 200 for j in range(length)],
+            max_tokens=10,
+            sampling=pb.SamplingParams(
+                seed=i, repetition_penalty=1 + i / 10, frequency_penalty=i % 3, logit_bias={i: 2}
+            ),
+        )
         for i, length in enumerate((3, 70, 130, 1))
     ]
     alone = [await engine.generate(request) for request in requests]

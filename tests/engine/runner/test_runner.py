@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from support.hash_model import HashModel, HashState
-from support.one_page_sampler import draw_token
+from support.one_page_sampler import Before, draw_token
 from support.random_plans import RandomPlans, Reply, run_alone, varied_requests
 from support.thread_transport import run_ranks
 from twinspark_engine.model.rows import Rows
@@ -76,16 +76,38 @@ def test_the_reference_run_is_sensitive_to_class_position_and_history() -> None:
     assert run_alone(build_runner().execute, grown, 256).token_ids[:19] != base[1:]
 
 
-def test_output_tokens_are_drawn_at_the_positions_from_the_prompts_length_on() -> None:
-    sampling = SamplingParams(99, temperature=1.5, top_k=20)
-    reply = run_alone(build_runner().execute, request_of(70, Limits(5, ignore_eos=True), sampling), 256)
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingParams(99, temperature=1.5, top_k=20),
+        SamplingParams(99, repetition_penalty=1.3, logit_bias=((11, 2.0),)),
+        SamplingParams(99, temperature=0, frequency_penalty=0.4, presence_penalty=0.2),
+    ],
+)
+def test_every_output_token_is_the_draw_on_one_page_at_its_position_and_after_its_history(
+    sampling: SamplingParams,
+) -> None:
+    limits = Limits(40, frozenset(range(8, 40)), ignore_eos=True, min_tokens=12)
+    request = replace(request_of(70, limits, sampling), num_prior_output_tokens=4)
+    reply = run_alone(build_runner().execute, request, 256)
+    assert len(reply.token_ids) > 8
     model, state = HashModel(LocalTransport(), VOCABULARY), HashState(1, CONTEXT)
     state.reset_slot(0)
     hidden = model.forward(Rows.segment(RowClass.PROMPT, torch.arange(70), 0, 0), state)[-1:]
+    before = Before(range(70), [66, 67, 68, 69], LIMITS.eos_token_ids | limits.stop_token_ids, 12)
     for position, token_id in enumerate(reply.token_ids, start=70):
         page = model.logits(hidden, RowClass.DECODE)[0].tolist()
-        assert draw_token(page, sampling, position, LIMITS.masked_token_ids) == token_id
+        assert draw_token(page, sampling, position, LIMITS.masked_token_ids, before) == token_id
         hidden = model.forward(Rows.segment(RowClass.DECODE, torch.tensor([token_id]), 0, position), state)
+        before = replace(before, output=[*before.output, token_id])
+
+
+def test_min_tokens_delays_the_end_which_may_then_come_at_once() -> None:
+    limits = Limits(40, frozenset(range(8, 90)), min_tokens=5)
+    reply = run_alone(build_runner().execute, request_of(5, limits), 256)
+    # Only 0 to 6 are left until then; nearly every other id ends the output.
+    assert all(token_id < 7 for token_id in reply.token_ids[:5])
+    assert (reply.finish_reason, len(reply.token_ids)) == (FinishReason.STOP, 6)
 
 
 def test_masked_ids_are_never_drawn() -> None:
@@ -128,7 +150,7 @@ def decode_steps(runner: Runner[HashState], count: int, first_step: int) -> list
 
 def test_inputs_stay_in_place_over_100_decode_steps() -> None:
     runner = build_runner()
-    request = request_of(65, Limits(300, ignore_eos=True), SamplingParams(4, top_p=0.9))
+    request = request_of(65, Limits(300, ignore_eos=True), SamplingParams(4, top_p=0.9, presence_penalty=0.5))
     admissions = tuple(Admission(slot, request) for slot in (0, 1, 2))
     chunks = tuple(PrefillChunk(slot, 0, 65) for slot in (0, 1, 2))
     runner.execute(StepPlan(1, 0, admissions=admissions, chunks=chunks))

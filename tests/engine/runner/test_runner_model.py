@@ -63,7 +63,7 @@ def live_tensors() -> list[tuple[int, int]]:
 
 def test_100_decode_steps_keep_every_buffer_in_place_and_leave_nothing_behind(tiny_checkpoint: Path) -> None:
     runner, state = build_runner(tiny_checkpoint, LocalTransport())
-    sampling = SamplingParams(4, temperature=0.8, top_p=0.9)
+    sampling = SamplingParams(4, temperature=0.8, top_p=0.9, frequency_penalty=0.1, logit_bias=((7, 1.0),))
     request = Request("one", tuple(range(65)), sampling, Limits(300, ignore_eos=True), num_top_logprobs=3)
     slots = range(NUM_SLOTS)
     first = StepPlan(
