@@ -268,7 +268,12 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
                 token_id >= model.vocabulary_size or not -100 <= bias <= 100
                 for token_id, bias in sampling.logit_bias.items()
             ),
-            "limits.min_tokens": request.limits.min_tokens > most_tokens,
+            "limits.min_tokens": request.limits.min_tokens > most_tokens
+            or (
+                request.limits.min_tokens > request.num_prior_output_tokens
+                and len({*request.limits.stop_token_ids, *model.eos_token_ids, *model.masked_ids})
+                >= model.vocabulary_size
+            ),
             "images": bool(request.images),
             **{name: params.num_top > model.max_top_logprobs for name, params in tops},
         }

@@ -238,7 +238,13 @@ def test_lists_in_settings_are_separated_by_commas(model_folder: Path, monkeypat
 
 
 def test_generation_config_is_checked(tmp_path: Path) -> None:
-    for text, words in (("[]", "object"), ("{", "not JSON"), ('{"top_p": 7}', "top_p"), ('{"top_k": "x"}', "top_k")):
+    for text, words in (
+        ("[]", "object"),
+        ("{", "not JSON"),
+        ('{"top_p": 7}', "top_p"),
+        ('{"top_k": "x"}', "top_k"),
+        ('{"repetition_penalty": 0}', "repetition_penalty"),
+    ):
         (tmp_path / "generation_config.json").write_text(text)
         with pytest.raises(GenerationConfigError, match=words):
             load_sampling_defaults(tmp_path)

@@ -58,6 +58,7 @@ async def test_a_field_out_of_range_is_refused_by_name(engine: EngineClient) -> 
         ("logit_bias", {"sampling": pb.SamplingParams(logit_bias={1: 101})}),
         ("logit_bias", {"sampling": pb.SamplingParams(logit_bias={size: 1})}),
         ("min_tokens", {"limits": pb.Limits(max_tokens=1, min_tokens=2)}),
+        ("min_tokens", {"limits": pb.Limits(max_tokens=1, min_tokens=1, stop_token_ids=range(size))}),
         ("logprobs", {"logprobs": pb.LogprobsParams(num_top=top)}),
         ("prompt_logprobs", {"prompt_logprobs": pb.LogprobsParams(num_top=top)}),
         ("priority", {"priority": 7}),

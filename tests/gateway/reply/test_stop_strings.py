@@ -10,29 +10,36 @@ TOKENS = st.lists(st.text(ALPHABET, max_size=4), max_size=12)
 STOPS = st.lists(st.text(ALPHABET, max_size=5), max_size=4)
 
 
-def define(tokens: list[str], stops: list[str]) -> tuple[str, int]:
+def define(tokens: list[str], stops: list[str], min_tokens: int) -> tuple[str, int]:
     """Give the visible text and the number of tokens, straight from the definition."""
-    for count in range(1, len(tokens) + 1):
-        text = "".join(tokens[:count])
-        starts = [text.index(stop) for stop in stops if stop and stop in text]
+    for count in range(min_tokens + 1, len(tokens) + 1):
+        text, num_before = "".join(tokens[:count]), len("".join(tokens[: count - 1]))
+        starts = [
+            start
+            for stop in stops
+            for start in range(len(text))
+            if stop and text.startswith(stop, start) and start + len(stop) > num_before
+        ]
         if starts:
             return text[: min(starts)], count
     return "".join(tokens), len(tokens)
 
 
-@given(TOKENS, STOPS)
-@example(["aa", "aé"], ["aaé"])
-@example(["aéaéaé", "a"], ["aéaéa"])
-def test_text_and_count_are_those_of_the_definition(tokens: list[str], stops: list[str]) -> None:
+@given(TOKENS, STOPS, st.sampled_from([0, 0, 1, 2, 5]))
+@example(["aa", "aé"], ["aaé"], 0)
+@example(["aéaéaé", "a"], ["aéaéa"], 0)
+@example(["aa", "a"], ["aa"], 1)
+@example(["aéaé", "aé"], ["aéaé"], 1)
+def test_text_and_count_are_those_of_the_definition(tokens: list[str], stops: list[str], min_tokens: int) -> None:
     matcher, text, count = StopStrings(stops), "", 0
     for token in tokens:
-        text += matcher.feed(token)
         count += 1
+        text += matcher.feed(token, may_match=count > min_tokens)
         if matcher.matched is not None:
             break
     else:
         text += matcher.flush()
-    assert (text, count) == define(tokens, stops)
+    assert (text, count) == define(tokens, stops, min_tokens)
 
 
 @given(TOKENS, STOPS)

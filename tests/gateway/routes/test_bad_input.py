@@ -88,21 +88,41 @@ FIELDS: list[tuple[str, Any]] = [
     ("max_tokens", 1.5),
     ("max_tokens", True),
     ("max_tokens", "x"),
-    ("presence_penalty", 0.5),
-    ("frequency_penalty", -1),
+    ("presence_penalty", 2.01),
+    ("presence_penalty", -2.01),
+    ("frequency_penalty", 2.01),
+    ("frequency_penalty", -3),
     ("frequency_penalty", False),
-    ("repetition_penalty", 1.1),
+    ("repetition_penalty", 0),
+    ("repetition_penalty", -1),
+    ("repetition_penalty", 10**400),
     ("presence_penalty", "x"),
     ("presence_penalty", "0"),
     ("presence_penalty", []),
     ("frequency_penalty", ""),
     ("repetition_penalty", True),
-    ("logit_bias", {"1": 5}),
+    ("logit_bias", {"1": 100.5}),
+    ("logit_bias", {"1": -101}),
+    ("logit_bias", {"1": 10**400}),
+    ("logit_bias", {"1": True}),
+    ("logit_bias", {"1": "5"}),
+    ("logit_bias", {"1": None}),
+    ("logit_bias", {"304": 1}),
+    ("logit_bias", {"9" * 40: 1}),
+    ("logit_bias", {"-1": 1}),
+    ("logit_bias", {"1.0": 1}),
+    ("logit_bias", {"01": 1}),
+    ("logit_bias", {"": 1}),
+    ("logit_bias", {"hello": 1}),
+    ("logit_bias", {"\u0661": 1}),
     ("logit_bias", []),
     ("logit_bias", ""),
     ("logit_bias", 0),
     ("logit_bias", False),
-    ("min_tokens", 2),
+    ("min_tokens", -1),
+    ("min_tokens", 1.5),
+    ("min_tokens", 2**64),
+    ("min_tokens", 513),
     ("min_tokens", False),
     ("min_tokens", []),
     ("min_tokens", ""),
@@ -329,11 +349,11 @@ async def test_a_thinking_budget_is_refused_by_its_own_name(gateway: Any) -> Non
 
 
 NEUTRAL: dict[str, list[Any]] = {
-    "presence_penalty": [0, 0.0],
-    "frequency_penalty": [0],
-    "repetition_penalty": [1, 1.0],
-    "logit_bias": [{}],
-    "min_tokens": [0, "0"],
+    "presence_penalty": [0, 0.0, -2, 2],
+    "frequency_penalty": [0, -2, 2.0],
+    "repetition_penalty": [1, 1.0, 1e-300, 1e300],
+    "logit_bias": [{}, {"0": 100, "303": -100.0}],
+    "min_tokens": [0, "0", 1, 1.0],
     "response_format": [{"type": "text"}],
     "draft": [False],
     "priority": [0, -3, "0", "foreground", "background", 7],
@@ -375,6 +395,18 @@ async def test_null_and_values_that_ask_for_nothing_pass(gateway: Any, path: str
     for body in [nulls, *bodies]:
         response = await gateway.post(path, base | body)
         assert response.status_code == 200, (body, response.text)
+
+
+async def test_min_tokens_above_the_limit_of_the_reply_is_refused(gateway: Any) -> None:
+    for path, body in (
+        (CHAT, {"messages": MESSAGES, "max_tokens": 3, "min_tokens": 4}),
+        (CHAT, {"messages": MESSAGES, "max_tokens": 30, "max_completion_tokens": 3, "min_tokens": 4}),
+        (COMPLETIONS, {"prompt": "a", "max_tokens": 3, "min_tokens": 4}),
+        (COMPLETIONS, {"prompt": "a", "min_tokens": 17}),
+        (COMPLETIONS, {"prompt": [1] * 510, "min_tokens": 3}),
+        (COMPLETIONS, {"prompt": "a", "max_tokens": 0, "echo": True, "min_tokens": 1}),
+    ):
+        await check(gateway, path, body, "min_tokens")
 
 
 async def test_another_model_is_a_404(gateway: Any) -> None:

@@ -111,7 +111,8 @@ async def test_sampling_reaches_the_engine_and_defaults_come_from_the_folder(sta
         await gateway.post(CHAT, HELLO | {"max_tokens": 1, "priority": priority})
         assert gateway.engine.requests[-1].priority == expected
     models = (await gateway.client.get("/v1/models")).json()["data"][0]
-    assert models["sampling_defaults"] == {"temperature": 0.7, "top_p": 0.95, "top_k": 40, "min_p": 0.0}
+    expected = {"temperature": 0.7, "top_p": 0.95, "top_k": 40, "min_p": 0.0, "repetition_penalty": 1.0}
+    assert models["sampling_defaults"] == expected
 
 
 @pytest.mark.parametrize(

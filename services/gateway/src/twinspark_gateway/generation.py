@@ -1,6 +1,6 @@
 """What the gateway asks of the engine and what it hears back: plain data, without protobuf."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -13,6 +13,13 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
+    # On ids of prompt and output; 1: off.
+    repetition_penalty: float = 1.0
+    # On ids of the output; 0: off.
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    # Added to the logits of ids.
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
     # None: derived from the prompt by the engine. A signed 64-bit number.
     seed: int | None = None
 
@@ -29,6 +36,8 @@ class Generation:
     seed_offset: int = 0
     stop_token_ids: Sequence[int] = ()
     ignore_eos: bool = False
+    # Output tokens before an end token, a stop id or a stop string may end the output.
+    min_tokens: int = 0
     # Number of alternatives beside the token's own log probability; None: no log probabilities.
     num_top_logprobs: int | None = None
     num_top_prompt_logprobs: int | None = None

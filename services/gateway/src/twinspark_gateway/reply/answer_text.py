@@ -31,15 +31,18 @@ class AnswerText:
         """The stop string that ended the text."""
         return self._stops.matched
 
-    def take(self, text: str, token_id: int, logprob: TokenLogprob | None) -> tuple[str, list[PlacedLogprob]]:
+    def take(
+        self, text: str, token_id: int, logprob: TokenLogprob | None, *, may_stop: bool
+    ) -> tuple[str, list[PlacedLogprob]]:
         """Take the characters that a token completed; give the text that is safe to send and its tokens' entries.
 
-        A token whose text was cut off by a stop string has no entry.
+        Without may_stop a stop string that ends in them is ordinary text. A token whose text was cut off by a stop
+        string has no entry.
         """
         if logprob is not None:
             self._pending.append(PlacedLogprob(token_id, logprob, self._num_fed))
         self._num_fed += len(text)
-        released = self._stops.feed(text)
+        released = self._stops.feed(text, may_match=may_stop)
         self._num_released += len(released)
         entries = []
         while self._pending and self._pending[0].offset < self._num_released:

@@ -122,7 +122,8 @@ class Choice:
                 self.stop_token_id = token_id
                 text.add(self.reader.end(token_id, logprob))
                 break
-            text.add(self.reader.take(token_id, logprob))
+            may_stop = self.num_output_tokens > self.generation.min_tokens
+            text.add(self.reader.take(token_id, logprob, may_stop=may_stop))
             if self.reader.matched_stop is not None:
                 break
         is_last = self.stop_token_id is not None or self.reader.matched_stop is not None

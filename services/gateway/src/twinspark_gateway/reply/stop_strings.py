@@ -35,6 +35,10 @@ class _Automaton:
             self.matched += 1
         return self.matched == len(self.pattern)
 
+    def forget_match(self) -> None:
+        """Go on after a match, of which the end may begin the next one."""
+        self.matched = self.table[-1]
+
 
 class StopStrings:
     """The stop strings of one reply. After a match nothing more may be fed."""
@@ -44,11 +48,11 @@ class StopStrings:
         self._held = ""
         self.matched: str | None = None
 
-    def feed(self, text: str) -> str:
+    def feed(self, text: str, *, may_match: bool = True) -> str:
         """Take the text of one token and give the text that is now safe to send.
 
         Sets matched if a stop string ends inside this token; of several the one that starts first wins, and then
-        only the text before it is given.
+        only the text before it is given. Without may_match a string that ends here is ordinary text.
         """
         if not self._automata:
             return text
@@ -58,6 +62,9 @@ class StopStrings:
         for automaton in self._automata:
             for i, char in enumerate(text):
                 if not automaton.advance(char):
+                    continue
+                if not may_match:
+                    automaton.forget_match()
                     continue
                 start = base + i + 1 - len(automaton.pattern)
                 if start < cut:

@@ -42,8 +42,8 @@ class TextReader(Protocol):
         """Tokens of the reasoning so far, its closing token included."""
         ...
 
-    def take(self, token_id: int, logprob: TokenLogprob | None) -> SafeText:
-        """Take a token that does not end the output."""
+    def take(self, token_id: int, logprob: TokenLogprob | None, *, may_stop: bool = True) -> SafeText:
+        """Take a token that does not end the output. Without may_stop it completes no stop string."""
         ...
 
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
@@ -75,7 +75,7 @@ class ChatReader:
         """See TextReader."""
         return self._splitter.num_reasoning_tokens
 
-    def take(self, token_id: int, logprob: TokenLogprob | None) -> SafeText:
+    def take(self, token_id: int, logprob: TokenLogprob | None, *, may_stop: bool = True) -> SafeText:
         """See TextReader."""
         part = self._splitter.place(token_id)
         if part is Part.MARKUP or self._is_hidden(token_id):
@@ -89,7 +89,7 @@ class ChatReader:
             if not text:
                 return SafeText()
         self._is_answer_empty = self._is_answer_empty and not text
-        content, entries = self._answer.take(text, token_id, logprob)
+        content, entries = self._answer.take(text, token_id, logprob, may_stop=may_stop)
         return SafeText(content=content, logprobs=entries)
 
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
@@ -119,16 +119,16 @@ class CompletionReader:
         """See TextReader."""
         return self._text.matched_stop
 
-    def take(self, token_id: int, logprob: TokenLogprob | None) -> SafeText:
+    def take(self, token_id: int, logprob: TokenLogprob | None, *, may_stop: bool = True) -> SafeText:
         """See TextReader."""
-        content, entries = self._text.take(self._text_of(token_id), token_id, logprob)
+        content, entries = self._text.take(self._text_of(token_id), token_id, logprob, may_stop=may_stop)
         return SafeText(content=content, logprobs=entries)
 
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader."""
         text = SafeText()
         if token_id is not None:
-            text.content, text.logprobs = self._text.take("", token_id, logprob)
+            text.content, text.logprobs = self._text.take("", token_id, logprob, may_stop=False)
         content, entries = self._text.flush()
         text.add(SafeText(content=content, logprobs=entries))
         return text

@@ -16,6 +16,7 @@ from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.usage import Usage
 from twinspark_gateway.request_record import RequestRecord, record_of
 from twinspark_gateway.schemas.chat_reply import ReplyHead
+from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.sampling import ReplyParams
 from twinspark_gateway.web.disconnect import run_while_connected
 from twinspark_gateway.web.event_stream import EventStream
@@ -47,7 +48,10 @@ def build_generation(
     num_top_logprobs: int | None,
     num_top_prompt_logprobs: int | None = None,
 ) -> Generation:
-    """Build the Generate call of one choice, and note the request in its record."""
+    """Build the Generate call of one choice, and note the request in its record. Raises ApiError."""
+    if params.min_tokens > max_tokens:
+        expected = f"at most {max_tokens}, the number of output tokens that this request may have"
+        raise refuse("min_tokens", params.min_tokens, expected)
     position = record.num_choices
     record.is_generation, record.stream, record.max_tokens = True, params.stream, max_tokens
     record.num_choices += 1
@@ -60,6 +64,7 @@ def build_generation(
         seed_offset=seed_offset,
         stop_token_ids=params.stop_token_ids,
         ignore_eos=params.ignore_eos,
+        min_tokens=params.min_tokens,
         num_top_logprobs=num_top_logprobs,
         num_top_prompt_logprobs=num_top_prompt_logprobs,
         draft=params.draft,

@@ -47,5 +47,6 @@ def _describe(gateway: Gateway) -> dict[str, Any]:
             "top_p": defaults.top_p,
             "top_k": defaults.top_k,
             "min_p": defaults.min_p,
+            "repetition_penalty": defaults.repetition_penalty,
         },
     }

@@ -19,10 +19,6 @@ class LaterField:
     is_neutral: Test
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _of_type(expected: str, kind: type) -> Callable[..., LaterField]:
     """Give a maker of fields of one JSON type; `type` itself, as 0 == False in Python, but not in JSON."""
 
@@ -40,16 +36,7 @@ _CHOICE = LaterField(
 )
 
 
-def _number(neutral: float) -> LaterField:
-    return LaterField("a number", _is_number, lambda value: value == neutral)
-
-
 SAMPLING: Mapping[str, LaterField] = {
-    "presence_penalty": _number(0),
-    "frequency_penalty": _number(0),
-    "repetition_penalty": _number(1),
-    "logit_bias": _OBJECT({}),
-    "min_tokens": _COUNT,
     "structured_outputs": _OBJECT(),
     "guided_json": LaterField("a schema", lambda _value: True, lambda _value: False),
     "guided_regex": _TEXT(),

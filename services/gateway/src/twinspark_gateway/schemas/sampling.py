@@ -1,5 +1,6 @@
 """The request params that chat and completions share: how tokens are drawn and when a reply ends."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,11 @@ from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 
 MAX_STOPS = 64
 MAX_STOP_CHARACTERS = 4096
+MAX_PENALTY = 2
+MAX_BIAS = 100
 _TOP_K_OFF = 0
+# One spelling for each id, so that no two keys mean the same.
+_TOKEN_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,7 @@ class ReplyParams:
     stop: tuple[str, ...]
     stop_token_ids: tuple[int, ...]
     ignore_eos: bool
+    min_tokens: int
     skip_special_tokens: bool
     stream: bool
     include_usage: bool
@@ -38,11 +44,12 @@ def read_reply_params(fields: Fields, model: EngineModel, defaults: SamplingDefa
     stream = fields.boolean("stream", False)
     include_usage, continuous_usage = _read_stream_options(fields, stream)
     return ReplyParams(
-        sampling=_read_sampling(fields, defaults),
+        sampling=_read_sampling(fields, defaults, model.vocabulary_size),
         num_choices=_read_n(fields, model.num_slots),
         stop=_read_stop(fields),
         stop_token_ids=fields.token_ids("stop_token_ids", model.vocabulary_size),
         ignore_eos=fields.boolean("ignore_eos", False),
+        min_tokens=fields.integer("min_tokens", 0) or 0,
         skip_special_tokens=fields.boolean("skip_special_tokens", True),
         stream=stream,
         include_usage=include_usage,
@@ -53,11 +60,12 @@ def read_reply_params(fields: Fields, model: EngineModel, defaults: SamplingDefa
     )
 
 
-def _read_sampling(fields: Fields, defaults: SamplingDefaults) -> Sampling:
+def _read_sampling(fields: Fields, defaults: SamplingDefaults, vocabulary_size: int) -> Sampling:
     temperature = fields.number("temperature", 0)
     top_p = fields.number("top_p", 0, 1, above_low=True)
     min_p = fields.number("min_p", 0, 1)
     top_k = fields.integer("top_k")
+    repetition_penalty = fields.number("repetition_penalty", 0, above_low=True)
     seed = fields.integer("seed")
     if seed is not None and seed >= 1 << 63:
         seed -= 1 << 64
@@ -66,8 +74,25 @@ def _read_sampling(fields: Fields, defaults: SamplingDefaults) -> Sampling:
         top_k=defaults.top_k if top_k is None else min(max(top_k, _TOP_K_OFF), (1 << 31) - 1),
         top_p=defaults.top_p if top_p is None else top_p,
         min_p=defaults.min_p if min_p is None else min_p,
+        repetition_penalty=defaults.repetition_penalty if repetition_penalty is None else repetition_penalty,
+        frequency_penalty=fields.number("frequency_penalty", -MAX_PENALTY, MAX_PENALTY) or 0.0,
+        presence_penalty=fields.number("presence_penalty", -MAX_PENALTY, MAX_PENALTY) or 0.0,
+        logit_bias=_read_logit_bias(fields, vocabulary_size),
         seed=seed,
     )
+
+
+def _read_logit_bias(fields: Fields, vocabulary_size: int) -> dict[int, float]:
+    biases = {}
+    for key, bias in fields.mapping("logit_bias").items():
+        if _TOKEN_ID.fullmatch(key) is None or int(key) >= vocabulary_size:
+            expected = f"an object whose keys are token ids of the vocabulary (0 to {vocabulary_size - 1})"
+            raise refuse("logit_bias", key, expected)
+        if isinstance(bias, bool) or not isinstance(bias, int | float) or not -MAX_BIAS <= bias <= MAX_BIAS:
+            expected = f"an object whose values are numbers, at least {-MAX_BIAS} and at most {MAX_BIAS}"
+            raise refuse("logit_bias", bias, expected)
+        biases[int(key)] = float(bias)
+    return biases
 
 
 def _read_priority(fields: Fields) -> bool:

@@ -23,6 +23,8 @@ class SamplingDefaults:
     # 0: off.
     top_k: int = 0
     min_p: float = 0.0
+    # 1: off.
+    repetition_penalty: float = 1.0
 
 
 def load_sampling_defaults(folder: Path) -> SamplingDefaults:
@@ -42,6 +44,7 @@ def load_sampling_defaults(folder: Path) -> SamplingDefaults:
         top_p = fields.number("top_p", 0, 1, above_low=True)
         top_k = fields.integer("top_k")
         min_p = fields.number("min_p", 0, 1)
+        repetition_penalty = fields.number("repetition_penalty", 0, above_low=True)
     except ApiError as error:
         raise GenerationConfigError(f"{GENERATION_CONFIG_FILE}: {error.message}") from error
     return SamplingDefaults(
@@ -49,4 +52,5 @@ def load_sampling_defaults(folder: Path) -> SamplingDefaults:
         top_p=1.0 if top_p is None else top_p,
         top_k=0 if top_k is None else max(top_k, 0),
         min_p=0.0 if min_p is None else min_p,
+        repetition_penalty=1.0 if repetition_penalty is None else repetition_penalty,
     )
