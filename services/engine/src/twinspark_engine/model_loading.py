@@ -84,7 +84,8 @@ def load_rank(
     source = build_memory_source(settings.memory_source)
     state = _allocate_state(settings, config, limits, num_blocks, source)
     runner = Runner(Model(config, weights, transport), state, transport, limits)
-    parts = {"weights": weights.nbytes, "kv": state.kv_nbytes, "state": state.nbytes - state.kv_nbytes}
+    fixed = state.nbytes - state.kv_nbytes + runner.slot_table_bytes
+    parts = {"weights": weights.nbytes, "kv": state.kv_nbytes, "state": fixed}
     log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)
     budget = MemoryBudget(state.slot_nbytes, settings.memory_reserve_mib * MIB, settings.memory_admit_mib * MIB)
 

@@ -154,6 +154,11 @@ class Runner(Generic[State]):
         """KV blocks that slots have."""
         return self._blocks.num_used_blocks
 
+    @property
+    def slot_table_bytes(self) -> int:
+        """Bytes of what sampling keeps for the slots."""
+        return self._adjustments.nbytes
+
     def data_pointers(self) -> tuple[int, ...]:
         """Addresses of every input buffer, which never change."""
         buffers = (self._prompt_rows, self._decode_rows, self._adjustments, self._sampler)
