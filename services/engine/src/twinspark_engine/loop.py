@@ -173,6 +173,7 @@ class EngineLoop:
             case Cancel():
                 if self._scheduler.cancel(command.request_id):
                     self.stats.requests_cancelled_total += 1
+                    self._gauge()
                     self._listener.on_outcomes([RequestCancelled(command.request_id)])
             case MeasureMemory():
                 if self._is_serving:
@@ -195,6 +196,7 @@ class EngineLoop:
             self._listener.on_outcomes([RequestFailed(request_id, error)])
             return
         self.stats.requests_total += 1
+        self._gauge()
 
     def _make_plans(self) -> None:
         """Send the next plan, and in steady decode the one after it, so that it is there before it is needed."""
@@ -209,6 +211,7 @@ class EngineLoop:
         if plan.admissions and self._get_loaded().free_bytes is not None:
             # The next admission beside others counts with what the other ranks have free after this one.
             plan = replace(plan, report_memory=True)
+        self._gauge()
         admitted = self._scheduler.take_admitted()
         if admitted:
             self._listener.on_outcomes(admitted)
@@ -251,14 +254,19 @@ class EngineLoop:
         stats, scheduler = self.stats, self._scheduler
         num_tokens = sum(len(e.event.token_ids) for e in events if isinstance(e.event, TokensCommitted))
         stats.output_tokens_total += num_tokens
-        stats.num_running, stats.num_waiting = scheduler.num_running, scheduler.num_waiting
-        stats.num_prefilling = scheduler.num_prefilling
-        stats.num_used_blocks = scheduler.num_used_blocks
-        stats.requests_yielded_total = scheduler.num_yields
+        self._gauge()
         if not scheduler.has_work:
             stats.last_token_at = None
         elif num_tokens:
             stats.last_token_at = now
+
+    def _gauge(self) -> None:
+        """Show what the scheduler holds now: also between the results of steps, which may take long."""
+        stats, scheduler = self.stats, self._scheduler
+        stats.num_running, stats.num_waiting = scheduler.num_running, scheduler.num_waiting
+        stats.num_prefilling = scheduler.num_prefilling
+        stats.num_used_blocks = scheduler.num_used_blocks
+        stats.requests_yielded_total = scheduler.num_yields
 
     def _answer_memory(self) -> None:
         others = self._group.collect_memory()
