@@ -8,6 +8,7 @@ import pytest
 from twinspark_engine.kv_cache.memory_rule import MemoryBudgetError
 from twinspark_engine.model_loading import ContextSettingError, open_checkpoint
 from twinspark_engine.ranks.transport import LocalTransport
+from twinspark_engine.runner.sampling.adjustments import SLOT_COLUMN_BYTES
 from twinspark_engine.settings import Settings
 from twinspark_tools.tiny_checkpoint.folder import write_checkpoint
 from twinspark_tools.tiny_checkpoint.shapes import SHAPES
@@ -60,7 +61,9 @@ def test_an_fp8_cache_costs_less_and_the_account_adds_up(folder: Path) -> None:
         assert account.budget is not None
         assert (account.kv_pool.num_blocks, account.kv_pool.num_used_blocks) == (4, 0)
         assert account.parts["kv"] == (4 + 2) * account.kv_pool.block_bytes, "the null and the trash block on top"
-        assert account.parts["state"] == (2 + 1) * account.budget.slot_bytes, "the trash row on top"
+        sampling_bytes = SLOT_COLUMN_BYTES * SHAPES["tiny"].vocab_size
+        state_bytes = (2 + 1) * account.budget.slot_bytes - sampling_bytes
+        assert account.parts["state"] == state_bytes, "the trash row on top, from which nothing is drawn"
         assert loaded.free_bytes is not None
         assert 0 < loaded.free_bytes() <= account.total_bytes
         accounts[kv_dtype] = account

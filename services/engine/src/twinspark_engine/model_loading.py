@@ -20,6 +20,7 @@ from twinspark_engine.ranks.group import LoadedRank
 from twinspark_engine.ranks.pair_transport import PairTransport
 from twinspark_engine.ranks.transport import Transport
 from twinspark_engine.runner.runner import Runner, RunnerLimits
+from twinspark_engine.runner.sampling.adjustments import SLOT_COLUMN_BYTES
 from twinspark_engine.settings import Settings
 from twinspark_kernels.indexer import scratch_bytes
 
@@ -82,12 +83,15 @@ def load_rank(
     check_machine(config, weights)
     log.info("drafting_off", reason="no drafters yet" if weights.mtp else "the checkpoint has no MTP layer")
     source = build_memory_source(settings.memory_source)
-    state = _allocate_state(settings, config, limits, num_blocks, source)
-    runner = Runner(Model(config, weights, transport), state, transport, limits)
+    model = Model(config, weights, transport)
+    sampling_bytes = SLOT_COLUMN_BYTES * model.num_vocab_columns
+    state = _allocate_state(settings, config, limits, num_blocks, source, sampling_bytes)
+    runner = Runner(model, state, transport, limits)
     fixed = state.nbytes - state.kv_nbytes + runner.slot_table_bytes
     parts = {"weights": weights.nbytes, "kv": state.kv_nbytes, "state": fixed}
     log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)
-    budget = MemoryBudget(state.slot_nbytes, settings.memory_reserve_mib * MIB, settings.memory_admit_mib * MIB)
+    slot_bytes = state.slot_nbytes + sampling_bytes
+    budget = MemoryBudget(slot_bytes, settings.memory_reserve_mib * MIB, settings.memory_admit_mib * MIB)
 
     def measure() -> MemoryAccount:
         workspace = transport.num_buffer_bytes if isinstance(transport, PairTransport) else 0
@@ -99,9 +103,17 @@ def load_rank(
 
 
 def _allocate_state(
-    settings: Settings, config: ModelConfig, limits: RunnerLimits, num_blocks: int, source: MemorySource
+    settings: Settings,
+    config: ModelConfig,
+    limits: RunnerLimits,
+    num_blocks: int,
+    source: MemorySource,
+    sampling_bytes: int,
 ) -> ModelState:
-    """The state of all slots, if enough stays free beside it. Raises MemoryBudgetError."""
+    """The state of all slots, if enough stays free beside it and what sampling keeps for each slot.
+
+    Raises MemoryBudgetError.
+    """
     allocate = partial(
         ModelState.allocate,
         config,
@@ -114,14 +126,15 @@ def _allocate_state(
     )
     with torch.device("meta"):
         sizes = allocate()
-    needs = LoadNeeds(sizes.slot_nbytes, limits.num_slots, sizes.block_nbytes, sizes.kv_nbytes // sizes.block_nbytes)
+    slot_bytes = sizes.slot_nbytes + sampling_bytes
+    needs = LoadNeeds(slot_bytes, limits.num_slots, sizes.block_nbytes, sizes.kv_nbytes // sizes.block_nbytes)
     free_bytes, reserve_bytes = source.read().free_bytes, settings.memory_reserve_mib * MIB
     check_load(needs, free_bytes, reserve_bytes)
     log.info(
         "cache_planned",
         num_blocks=num_blocks,
         block_bytes=sizes.block_nbytes,
-        slot_bytes=sizes.slot_nbytes,
+        slot_bytes=slot_bytes,
         kv_dtype=settings.kv_dtype,
         memory_source=source.name,
         free_bytes=free_bytes,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from support.one_page_sampler import Before, adjust
 from twinspark_engine.request import Limits, Request, SamplingParams
-from twinspark_engine.runner.sampling.adjustments import LARGEST_LOGIT, LogitAdjustments
+from twinspark_engine.runner.sampling.adjustments import LARGEST_LOGIT, SLOT_COLUMN_BYTES, LogitAdjustments
 from twinspark_engine.runner.sampling.rows import DrawBuffers, DrawRow
 from twinspark_engine.runner.sampling.vocabulary import VocabularySlice
 from twinspark_engine.runner.slot_request import SlotRequest
@@ -219,4 +219,4 @@ def test_the_tables_of_a_slot_have_one_size_whatever_the_history() -> None:
     put(adjustments, 0, replace(SAID, output=tuple(range(WIDTH)) * 50))
     apply(adjustments, random_logits(1, 1), window_of(0, SAID))
     assert (adjustments.nbytes, adjustments.data_pointers()) == before
-    assert adjustments.nbytes == 14 * NUM_SLOTS * WIDTH
+    assert adjustments.nbytes == SLOT_COLUMN_BYTES * NUM_SLOTS * WIDTH

@@ -16,7 +16,7 @@ class LoadNeeds:
     """Bytes that a rank still has to allocate, with its weights loaded."""
 
     slot_bytes: int
-    """One slot: recurrent state, convolution rows, index rings, table."""
+    """One slot: recurrent state, convolution rows, index rings, table, counts of its tokens for penalties."""
     num_slots: int
     """Slots, the trash row not counted."""
     block_bytes: int
@@ -26,7 +26,7 @@ class LoadNeeds:
 
     @property
     def total_bytes(self) -> int:
-        """All of it; the trash row costs a slot."""
+        """All of it; the trash row counts as a slot."""
         return (self.num_slots + 1) * self.slot_bytes + self.num_blocks * self.block_bytes
 
 

@@ -14,6 +14,8 @@ from twinspark_engine.request import Request
 from twinspark_engine.runner.sampling.rows import DrawRow, DrawTensors
 from twinspark_engine.runner.sampling.vocabulary import VocabularySlice
 
+SLOT_COLUMN_BYTES = 14
+"""Bytes of the tables for one slot and one column of the rank."""
 LARGEST_LOGIT = torch.finfo(torch.float32).max
 
 
@@ -40,7 +42,7 @@ class LogitAdjustments:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the slots' tables: 14 for each slot and column."""
+        """Bytes of the slots' tables: SLOT_COLUMN_BYTES for each slot and column."""
         return sum(table.nbytes for table in self._tables())
 
     def admit(self, slot: int, request: Request) -> None:
