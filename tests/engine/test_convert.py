@@ -8,10 +8,9 @@ import pytest
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark_engine.convert import RequestBounds, event_to_proto, request_from_proto
 from twinspark_engine.errors import InvalidFieldError, UnsupportedFieldError
-from twinspark_engine.ranks.convert import plan_from_proto, plan_to_proto
 from twinspark_engine.request import FinishReason, Limits
 from twinspark_engine.scheduler.events import Finished, TokensCommitted
-from twinspark_engine.scheduler.plan import Admission, StepPlan, TokenLogprobs
+from twinspark_engine.scheduler.plan import TokenLogprobs
 from twinspark_engine.seeds import seed_for
 
 BOUNDS = RequestBounds(
@@ -57,12 +56,9 @@ def test_log_probabilities_of_only_the_token_itself_are_not_the_same_as_none() -
 
 
 @pytest.mark.parametrize("is_background", [False, True])
-def test_the_priority_is_read_and_reaches_the_other_ranks(is_background: bool) -> None:
+def test_the_priority_is_read(is_background: bool) -> None:
     priority = pb.PRIORITY_BACKGROUND if is_background else pb.PRIORITY_UNSPECIFIED
-    request = request_from_proto(message(priority=priority), BOUNDS)
-    assert request.is_background == is_background
-    plan = StepPlan(1, 0, admissions=(Admission(0, request),))
-    assert plan_from_proto(plan_to_proto(plan)) == plan
+    assert request_from_proto(message(priority=priority), BOUNDS).is_background == is_background
 
 
 BAD: dict[str, Change] = {

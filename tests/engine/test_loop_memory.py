@@ -14,7 +14,8 @@ from twinspark_engine.memory import MemoryAccount
 from twinspark_engine.ranks.group import LoadedRank, SoloGroup
 from twinspark_engine.request import Limits, Request, SamplingParams
 from twinspark_engine.scheduler.events import Admitted, Finished, RequestEvent
-from twinspark_engine.scheduler.scheduler import Scheduler, SchedulerLimits
+from twinspark_engine.scheduler.limits import SchedulerLimits
+from twinspark_engine.scheduler.scheduler import Scheduler
 from twinspark_engine.stats import EngineState
 
 ADMIT_BYTES = 2**20

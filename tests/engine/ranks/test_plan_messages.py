@@ -28,6 +28,7 @@ FULL = Request(
     num_top_logprobs=0,
     num_prompt_top_logprobs=3,
     num_prior_output_tokens=2,
+    is_background=True,
 )
 
 

@@ -107,9 +107,9 @@ async def test_sampling_reaches_the_engine_and_defaults_come_from_the_folder(sta
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (0, 0.5, 0, 0.1)
     assert (sampling.seed, list(request.limits.stop_token_ids), request.draft_mode) == (5, [5], 1)
     assert request.priority == pb.PRIORITY_UNSPECIFIED
-    for priority, expected in (("background", pb.PRIORITY_BACKGROUND), (1, pb.PRIORITY_BACKGROUND), (-1, 0)):
+    for priority, seen in (("background", pb.PRIORITY_BACKGROUND), (1, pb.PRIORITY_BACKGROUND), (-1, 0)):
         await gateway.post(CHAT, HELLO | {"max_tokens": 1, "priority": priority})
-        assert gateway.engine.requests[-1].priority == expected
+        assert gateway.engine.requests[-1].priority == seen
     models = (await gateway.client.get("/v1/models")).json()["data"][0]
     expected = {"temperature": 0.7, "top_p": 0.95, "top_k": 40, "min_p": 0.0, "repetition_penalty": 1.0}
     assert models["sampling_defaults"] == expected
