@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from support.loop_harness import ACCOUNT, Harness, build_request, is_end
-from support.waiting import PATIENCE_SECONDS
+from support.waiting import PATIENCE_SECONDS, wait_until
 from twinspark_engine.errors import RanksDifferError
 from twinspark_engine.loop import (
     Cancel,
@@ -44,6 +44,15 @@ def test_a_request_runs_to_its_end_and_the_books_count_it(harness: Harness) -> N
     assert (stats.requests_total, stats.prompt_tokens_total, stats.output_tokens_total) == (1, 200, 6)
     assert (stats.steps_total, stats.num_running, stats.last_token_at) == (7, 0, None)
     assert stats.steps_total == len(harness.group.plans)
+
+
+def test_what_runs_is_shown_while_its_first_step_goes_on(harness: Harness) -> None:
+    harness.runner.hold_at = 0
+    harness.submit(build_request("a", 200, 6))
+    wait_until(lambda: harness.loop.stats.num_running == 1, "the request is shown in its slot")
+    assert (harness.loop.stats.num_waiting, harness.loop.stats.steps_total) == (0, 0)
+    harness.runner.released.set()
+    harness.heard.wait_end("a")
 
 
 def test_steady_decode_is_planned_one_step_ahead_and_gives_the_same_tokens(harness: Harness) -> None:
