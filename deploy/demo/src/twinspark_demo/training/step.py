@@ -39,7 +39,7 @@ class TrainingStep:
         self._model, self._optimizer = model, optimizer
         self._weights, self._cluster = weights, cluster
         device, config = cluster.device, model.config
-        # Sums over the steps since read: main loss, first MTP depth, indexer, memory, answer tokens right, drafts right.
+        # Sums over the steps since read: the four losses, shares of right answer tokens and of right first drafts.
         self._sums = torch.zeros(6, device=device)
         routers = len(moe_layers(config, has_mtp=True))
         self._load = torch.zeros(routers, config.n_routed_experts, device=device)
