@@ -99,9 +99,8 @@ def words(rng: Random, count: int, repeats: bool = False) -> list[str]:
     """`count` words of one of several mixtures; of one with repeated or near-identical words if `repeats`."""
     draw = rng.random() if not repeats else 0.5 + rng.random() / 2
     if draw < 0.5:
-        makers: tuple[Maker, ...] = (
-            *(any_english, any_english, any_english, pseudo_word, code, _open, _open, _any, _any, name),
-        )
+        makers: tuple[Maker, ...] = (any_english, any_english, any_english, pseudo_word, code, _open, _open, _any, _any,
+                                     name)  # fmt: skip
         maker = makers[int(rng.random() * len(makers))]
         return [maker(rng) for _ in range(count)]
     if draw < 0.7:  # few words, many times: where is one in the text is the question

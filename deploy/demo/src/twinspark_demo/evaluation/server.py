@@ -56,7 +56,7 @@ class Server:
     async def is_ready(self) -> bool:
         """False where /health says that no request would be taken; a server without /health is asked."""
         try:
-            await self.client.get(f"{str(self.client.base_url).removesuffix('/v1/')}/health", cast_to=object)
+            await self.client.get(f"{root_address(str(self.client.base_url))}/health", cast_to=object)
         except openai.NotFoundError:
             return True
         except openai.APIStatusError:

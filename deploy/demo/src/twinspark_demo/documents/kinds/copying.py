@@ -22,6 +22,7 @@ _REPEATING_SHARE, _SAID_SHARE, _SAID_ELSEWHERE_SHARE = 0.45, 0.25, 0.3
 # A token of a code is about one character and the text stands in the document twice.
 _TOKENS_FOR_WORDING, _CHARACTERS_PER_TOKEN = 80, 1.2
 _QUOTES = (('"', '"'), ('"', '"'), ("'", "'"), ("`", "`"), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"))
+_ELSEWHERE = (sentences, sentences, sentences, turn_text, turn_text, turn_text, object_text)
 _NESTED_SHARE, _MOST_NESTED_WORDS = 0.03, 12
 _FENCES = (("```\n", "\n```"), ("<text>", "</text>"), ("---\n", "\n---"), ("<text>\n", "\n</text>"))
 
@@ -177,9 +178,7 @@ def _words(rng: Random, most: int) -> str:
 
 def _said_elsewhere(rng: Random, most_words: int) -> str:
     """Sentences, something from another conversation, or JSON; empty if what was drawn is too long."""
-    payload = (sentences, sentences, sentences, turn_text, turn_text, turn_text, object_text)[int(rng.random() * 7)](
-        rng
-    )
+    payload = _ELSEWHERE[int(rng.random() * len(_ELSEWHERE))](rng)
     return payload.strip() if len(payload.split()) <= most_words else ""
 
 
