@@ -39,6 +39,9 @@ TEMPLATE = """\
 {%- if thinking %}{{ '<|system|>Reasoning Effort: ' }}
 {%- if reasoning_effort is defined and reasoning_effort in ('low', 'high') %}{{ reasoning_effort | capitalize }}
 {%- else %}{{ 'Max' }}{% endif %}{% endif %}
+{%- if tools %}{{ '<|system|>\\n# Tools\\n' }}
+{%- for tool in tools %}{{ tool.function | tojson }}{{ '\\n' }}{% endfor %}
+{{- 'Write <tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>' }}{% endif %}
 {%- set last = namespace(user=-1) %}
 {%- for m in messages %}{% if m.role == 'user' %}{% set last.user = loop.index0 %}{% endif %}{% endfor %}
 {%- for m in messages %}

@@ -11,8 +11,9 @@ from support.scripts import USER, encode
 from support.tiny_tokenizer import write_folder
 from twinspark_gateway.generation import Admitted, Event, Finished, Generation, Step, TokenLogprob
 from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
+from twinspark_gateway.reply.chat_reader import ChatReader
 from twinspark_gateway.reply.choice import Choice, Delta, Ended
-from twinspark_gateway.reply.text_reader import ChatReader, CompletionReader, TextReader
+from twinspark_gateway.reply.text_reader import CompletionReader, TextReader
 
 EOS = frozenset({273, 277, 279})
 OPEN_PROMPT = (278, 283)

@@ -178,7 +178,7 @@ CHAT_FIELDS: list[tuple[str, Any]] = [
     ("max_completion_tokens", "5.5"),
     ("logprobs", 1),
     ("top_logprobs", 2),
-    ("tools", [{"type": "function", "function": {"name": "f"}}]),
+    ("tools", [{"type": "function", "function": {"name": "f", "strict": True}}]),
     ("tools", 1),
     ("tools", {}),
     ("tools", ""),

@@ -15,6 +15,7 @@ from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
 from twinspark_gateway.gateway import Gateway
 from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
+from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
 from twinspark_gateway.routes import chat_completions, completions, health, memory, models, tokenize
 from twinspark_gateway.schemas.logprobs import TokenNames
@@ -68,6 +69,7 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
             tokenizer=tokenizer,
             names=TokenNames(tokenizer),
             defaults=defaults,
+            memory=ReasoningMemory(settings.remembered_replies, settings.remembered_bytes),
             started_at=int(time.time()),
         )
         await monitor.poll()

@@ -27,6 +27,8 @@ class RequestRecord:
     max_tokens: int | None = None
     num_choices: int = 0
     thinking: bool | None = None
+    # Turns of the conversation whose reasoning was put back.
+    restored_turns: int | None = None
     finish_reasons: list[str] = field(default_factory=list)
     first_token_at: float | None = None
     last_token_at: float | None = None
@@ -82,6 +84,7 @@ class RequestRecord:
         return {
             "stream": self.stream,
             "thinking": self.thinking,
+            "restored_turns": self.restored_turns or None,
             "max_tokens": self.max_tokens,
             "choices": self.num_choices,
             "prompt_tokens": usage.prompt_tokens if usage else None,

@@ -43,6 +43,16 @@ class Settings(ServiceSettings, ChannelSettings):
     reasoning_effort: Literal["", "low", "high", "max"] = Field(
         "", description="Effort of a chat request that names none: low, high or max; empty: the template's own default."
     )
+    remembered_replies: int = Field(
+        1024,
+        ge=0,
+        le=1 << 20,
+        description="Replies with tool calls whose reasoning is kept, and put back where a client does not send it; "
+        "0: none.",
+    )
+    remembered_bytes: int = Field(
+        32 << 20, ge=0, le=2**31 - 1, description="Most bytes of reasoning that are kept for remembered_replies."
+    )
     admission_wait_seconds: float = Field(
         0.5,
         ge=0,

@@ -34,6 +34,15 @@ class ReasoningSplitter:
         self._fresh = True
         self.num_reasoning_tokens = 0
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether the next token belongs to the reasoning."""
+        return self._inside
+
+    def is_markup(self, token_id: int) -> bool:
+        """Say whether the token is <think> or </think>."""
+        return self._tokens is not None and token_id in (self._tokens.opening, self._tokens.closing)
+
     def place(self, token_id: int) -> Part:
         """Say where the token belongs, and move on.
 
@@ -43,7 +52,7 @@ class ReasoningSplitter:
         if self._tokens is None:
             return Part.ANSWER
         fresh, self._fresh = self._fresh, False
-        is_markup = token_id in (self._tokens.opening, self._tokens.closing)
+        is_markup = self.is_markup(token_id)
         if fresh and token_id == self._tokens.opening:
             self._inside = True
         if not self._inside:

@@ -15,6 +15,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from twinspark_gateway.errors import ApiError, invalid
 from twinspark_gateway.prompt.tokenizer import Tokenizer
+from twinspark_gateway.tools.offer import ToolOffer
 
 # Unicode's noncharacters: they are valid in a string and no text has a use for them.
 _MARKS = tuple(map(chr, range(0xFDD0, 0xFDF0)))
@@ -40,6 +41,7 @@ class Conversation:
 
     # Normalised messages: string contents, arguments as objects.
     messages: Sequence[Mapping[str, Any]]
+    offer: ToolOffer = field(default_factory=ToolOffer)
     enable_thinking: bool = True
     # low, high or max; None leaves it to the template.
     reasoning_effort: str | None = None
@@ -62,8 +64,11 @@ def render_prompt(conversation: Conversation, tokenizer: Tokenizer) -> list[int]
             "available; /v1/completions is.",
             code="no_chat_template",
         )
-    mark, messages = _protect(conversation.messages, tokenizer.markup)
-    text = _render(template, conversation, messages)
+    definitions = [tool.definition for tool in conversation.offer.tools]
+    if definitions and (tokenizer.tool_tags() is None or "tools" not in template):
+        raise invalid("tools", "The checkpoint's tokenizer or chat template knows no tools.", code="no_tools")
+    mark, (messages, tools) = _protect([conversation.messages, definitions], tokenizer.markup)
+    text = _render(template, conversation, messages, tools)
     if not conversation.enable_thinking:
         text = _switch_thinking_off(text)
     if mark is None:
@@ -71,7 +76,7 @@ def render_prompt(conversation: Conversation, tokenizer: Tokenizer) -> list[int]
     return tokenizer.encode_segments(_segments(text, mark, tokenizer.markup))
 
 
-def _render(template: str, conversation: Conversation, messages: list[Any]) -> str:
+def _render(template: str, conversation: Conversation, messages: list[Any], tools: list[Any]) -> str:
     effort = conversation.reasoning_effort
     variables = dict(conversation.kwargs) | {"enable_thinking": conversation.enable_thinking}
     if effort is not None:
@@ -79,6 +84,7 @@ def _render(template: str, conversation: Conversation, messages: list[Any]) -> s
     try:
         rendered, _ = render_jinja_template(
             [messages],
+            tools=tools or None,
             chat_template=template,
             add_generation_prompt=conversation.add_generation_prompt,
             continue_final_message=conversation.continue_final_message,
@@ -114,11 +120,11 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _protect(messages: Sequence[Mapping[str, Any]], markup: re.Pattern[str] | None) -> tuple[str | None, list[Any]]:
+def _protect(parts: Sequence[Any], markup: re.Pattern[str] | None) -> tuple[str | None, list[list[Any]]]:
     """Put a mark inside every spelling of an added token; give the mark, None if nothing had to be marked."""
-    texts = list(_strings(messages))
+    texts = list(_strings(parts))
     if markup is None or not any(markup.search(text) for text in texts):
-        return None, list(messages)
+        return None, [list(part) for part in parts]
     mark = next((mark for mark in _MARKS if not any(mark in text for text in texts)), None)
     if mark is None:
         raise invalid("messages", "The messages hold every Unicode noncharacter; such text cannot be rendered.")
@@ -132,7 +138,7 @@ def _protect(messages: Sequence[Mapping[str, Any]], markup: re.Pattern[str] | No
             return [protect(item) for item in value]
         return value
 
-    return mark, [protect(message) for message in messages]
+    return mark, [protect(part) for part in parts]
 
 
 def _segments(text: str, mark: str, markup: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from twinspark_gateway.prompt.chat_template import load_chat_template
 from twinspark_gateway.prompt.reasoning import ThinkTokens
+from twinspark_gateway.tools.tags import ToolTag
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -102,6 +103,11 @@ class Tokenizer:
         """Give the ids of the reasoning markup, or None where the tokenizer lacks one of the two."""
         opening, closing = self.id_of("<think>"), self.id_of("</think>")
         return ThinkTokens(opening, closing) if opening is not None and closing is not None else None
+
+    def tool_tags(self) -> dict[int, ToolTag] | None:
+        """Give the markup of tool calls by id, or None where the tokenizer lacks one of the six."""
+        tags = {self._id_of_markup[tag.value]: tag for tag in ToolTag if tag.value in self._id_of_markup}
+        return tags if len(tags) == len(ToolTag) else None
 
 
 def load_tokenizer(folder: Path) -> Tokenizer | None:

@@ -18,10 +18,18 @@ class PlacedLogprob:
 
 
 class AnswerText:
-    """Visible text of one reply, fed token by token."""
+    """Visible text of one reply, fed token by token.
 
-    def __init__(self, stops: Sequence[str]) -> None:
+    With may_have_calls, blanks are held: a call drops those before it, and a reply with calls does not end in blanks.
+    """
+
+    def __init__(self, stops: Sequence[str], *, may_have_calls: bool = False) -> None:
+        self._stop_texts = stops
         self._stops = StopStrings(stops)
+        self._may_have_calls = may_have_calls
+        self._has_calls = False
+        # Blanks that are not sent yet.
+        self._blanks = ""
         self._num_fed = 0
         self._num_released = 0
         self._pending: deque[PlacedLogprob] = deque()
@@ -30,6 +38,11 @@ class AnswerText:
     def matched_stop(self) -> str | None:
         """The stop string that ended the text."""
         return self._stops.matched
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no text was given so far."""
+        return not self._num_released
 
     def take(
         self, text: str, token_id: int, logprob: TokenLogprob | None, *, may_stop: bool
@@ -42,17 +55,39 @@ class AnswerText:
         if logprob is not None:
             self._pending.append(PlacedLogprob(token_id, logprob, self._num_fed))
         self._num_fed += len(text)
-        released = self._stops.feed(text, may_match=may_stop)
+        fed = self._stops.feed(text, may_match=may_stop)
+        return self._release(fed, is_last=self._stops.matched is not None)
+
+    def break_off(self) -> tuple[str, list[PlacedLogprob]]:
+        """Give what was held: a call stands here. A stop string does not match across it."""
+        self._has_calls = True
+        released = self._release(self._stops.flush(), is_last=True)
+        self._drop()
+        self._stops = StopStrings(self._stop_texts)
+        return released
+
+    def flush(self) -> tuple[str, list[PlacedLogprob]]:
+        """Give everything that was held: the reply ended, and not by a stop string."""
+        released, entries = self._release(self._stops.flush(), is_last=True)
+        if not self._has_calls:
+            # Also tokens without text.
+            entries += self._pending
+        self._drop()
+        return released, entries
+
+    def _release(self, text: str, *, is_last: bool) -> tuple[str, list[PlacedLogprob]]:
+        """Give held blanks and text, but for blanks at the end that have to wait, or that a call makes layout."""
+        whole = self._blanks + text
+        is_whole = is_last and not self._has_calls
+        released = whole if is_whole or not self._may_have_calls else whole.rstrip()
+        self._blanks = whole[len(released) :]
         self._num_released += len(released)
         entries = []
         while self._pending and self._pending[0].offset < self._num_released:
             entries.append(self._pending.popleft())
         return released, entries
 
-    def flush(self) -> tuple[str, list[PlacedLogprob]]:
-        """Give everything that was held: the reply ended, and not by a stop string."""
-        released = self._stops.flush()
-        self._num_released += len(released)
-        entries = list(self._pending)
+    def _drop(self) -> None:
+        self._blanks = ""
         self._pending.clear()
-        return released, entries
+        self._num_fed = self._num_released

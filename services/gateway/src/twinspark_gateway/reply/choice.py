@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from twinspark_gateway.clients.engine import Generator
 from twinspark_gateway.generation import Admitted, Finished, Generation, PromptLogprobs, Step, TokenLogprob
 from twinspark_gateway.reply.answer_text import PlacedLogprob
-from twinspark_gateway.reply.text_reader import SafeText, TextReader
+from twinspark_gateway.reply.text_reader import SafeText, TextReader, ToolCall
 from twinspark_gateway.reply.usage import Usage
 
 
@@ -37,6 +37,7 @@ class Delta:
     index: int
     reasoning: str
     content: str
+    calls: Sequence[ToolCall]
     logprobs: Sequence[PlacedLogprob]
     token_ids: Sequence[int]
     usage: Usage
@@ -47,7 +48,7 @@ class Ended:
     """The last message of a choice."""
 
     index: int
-    # "stop" or "length".
+    # "stop", "tool_calls" or "length".
     finish_reason: str
     # The stop string, or the id among the request's stop_token_ids, that ended the output.
     stop_reason: str | int | None
@@ -131,16 +132,20 @@ class Choice:
 
     def _delta(self, text: SafeText, *, is_last: bool) -> Delta | None:
         """Give the delta; None while there is nothing to see. Ids without text wait for the next one or the end."""
-        is_empty = not (text.reasoning or text.content or text.logprobs)
+        is_empty = not (text.reasoning or text.content or text.calls or text.logprobs)
         if is_empty and not (is_last and self._unsent):
             return None
         token_ids, self._unsent = self._unsent, []
-        return Delta(self.index, text.reasoning, text.content, text.logprobs, token_ids, self.usage)
+        return Delta(self.index, text.reasoning, text.content, text.calls, text.logprobs, token_ids, self.usage)
 
     def _end(self, finished: Finished | None) -> Ended:
-        stop = self.reader.matched_stop
-        if stop is not None:
-            return Ended(self.index, "stop", stop, self.usage, finished)
-        reason = "stop" if self.stop_token_id is not None else finished.reason if finished is not None else "length"
-        is_asked = self.stop_token_id in self.generation.stop_token_ids
-        return Ended(self.index, reason, self.stop_token_id if is_asked else None, self.usage, finished)
+        stop: str | int | None = self.reader.matched_stop
+        if stop is None and self.stop_token_id in self.generation.stop_token_ids:
+            stop = self.stop_token_id
+        reason = finished.reason if finished is not None else "length"
+        if self.reader.matched_stop is not None or self.stop_token_id is not None:
+            reason = "stop"
+        # A reply that a limit cut is no finished call, whatever stands before the cut.
+        if reason == "stop" and self.reader.num_calls:
+            reason = "tool_calls"
+        return Ended(self.index, reason, stop, self.usage, finished)

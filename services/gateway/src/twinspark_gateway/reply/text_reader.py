@@ -1,4 +1,4 @@
-"""Reads output tokens as text: a chat reply splits into reasoning and answer, a completion is raw text."""
+"""What reads output tokens as text, and the reader of completions, which are raw text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,27 +6,38 @@ from typing import Protocol
 
 from twinspark_gateway.generation import TokenLogprob
 from twinspark_gateway.prompt.detokenizer import Detokenizer
-from twinspark_gateway.prompt.reasoning import Part, ReasoningSplitter
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.answer_text import AnswerText, PlacedLogprob
 
-# The next speaker's marker: the model writes it at times, and it is never text of a chat reply.
-ASSISTANT_MARKER = "<|assistant|>"
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the reply makes."""
+
+    # Among the calls of the reply, from 0 on.
+    index: int
+    # Unique over all replies.
+    id: str
+    name: str
+    # A JSON object.
+    arguments: str
 
 
 @dataclass(slots=True)
 class SafeText:
-    """Text that became safe to send, with the entries of the visible tokens that it came from."""
+    """What became safe to send: text, with the entries of the visible tokens that it came from, and calls."""
 
     reasoning: str = ""
     content: str = ""
     logprobs: list[PlacedLogprob] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
 
     def add(self, other: "SafeText") -> None:
         """Append what followed."""
         self.reasoning += other.reasoning
         self.content += other.content
         self.logprobs += other.logprobs
+        self.calls += other.calls
 
 
 class TextReader(Protocol):
@@ -42,6 +53,11 @@ class TextReader(Protocol):
         """Tokens of the reasoning so far, its closing token included."""
         ...
 
+    @property
+    def num_calls(self) -> int:
+        """Calls so far."""
+        ...
+
     def take(self, token_id: int, logprob: TokenLogprob | None, *, may_stop: bool = True) -> SafeText:
         """Take a token that does not end the output. Without may_stop it completes no stop string."""
         ...
@@ -51,62 +67,11 @@ class TextReader(Protocol):
         ...
 
 
-class ChatReader:
-    """Chat: reasoning and answer apart; stop strings and log probabilities concern the answer only."""
-
-    def __init__(
-        self, tokenizer: Tokenizer, prompt_token_ids: Sequence[int], stops: Sequence[str], *, skip_special_tokens: bool
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._splitter = ReasoningSplitter(tokenizer.think_tokens(), prompt_token_ids)
-        self._answer = AnswerText(stops)
-        self._detokenizers = {Part.REASONING: Detokenizer(), Part.ANSWER: Detokenizer()}
-        self._skip_special_tokens = skip_special_tokens
-        self._assistant = tokenizer.id_of(ASSISTANT_MARKER)
-        self._is_answer_empty = True
-
-    @property
-    def matched_stop(self) -> str | None:
-        """See TextReader."""
-        return self._answer.matched_stop
-
-    @property
-    def num_reasoning_tokens(self) -> int:
-        """See TextReader."""
-        return self._splitter.num_reasoning_tokens
-
-    def take(self, token_id: int, logprob: TokenLogprob | None, *, may_stop: bool = True) -> SafeText:
-        """See TextReader."""
-        part = self._splitter.place(token_id)
-        if part is Part.MARKUP or self._is_hidden(token_id):
-            return SafeText()
-        text = self._detokenizers[part].feed(self._tokenizer.token_bytes(token_id))
-        if part is Part.REASONING:
-            return SafeText(reasoning=text)
-        if self._is_answer_empty and self.num_reasoning_tokens and text:
-            # The line break between reasoning and answer is layout.
-            text = text.lstrip("\n")
-            if not text:
-                return SafeText()
-        self._is_answer_empty = self._is_answer_empty and not text
-        content, entries = self._answer.take(text, token_id, logprob, may_stop=may_stop)
-        return SafeText(content=content, logprobs=entries)
-
-    def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
-        """See TextReader; the token that ended a chat reply is not listed."""
-        content, entries = self._answer.flush()
-        return SafeText(content=content, logprobs=entries)
-
-    def _is_hidden(self, token_id: int) -> bool:
-        if token_id == self._assistant:
-            return True
-        return self._skip_special_tokens and self._tokenizer.is_special(token_id)
-
-
 class CompletionReader:
     """Completions: raw text; every output token is listed, also one without text. Works without a tokenizer."""
 
     num_reasoning_tokens = 0
+    num_calls = 0
 
     def __init__(self, tokenizer: Tokenizer | None, stops: Sequence[str], *, skip_special_tokens: bool) -> None:
         self._tokenizer = tokenizer

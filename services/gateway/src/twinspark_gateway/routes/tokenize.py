@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from twinspark_gateway.errors import invalid
 from twinspark_gateway.gateway import Gateway, gateway_of
 from twinspark_gateway.prompt.template import render_prompt
+from twinspark_gateway.request_record import record_of
 from twinspark_gateway.schemas.chat_request import read_conversation
 from twinspark_gateway.schemas.fields import Fields, check_token_ids, refuse
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
@@ -25,7 +26,7 @@ async def tokenize(request: Request) -> Response:
     gateway.check_model(body)
     fields = Fields(body)
     with_strings = fields.boolean("return_token_strs", False)
-    ids = await _encode(gateway, body, fields)
+    ids = await _encode(gateway, body, fields, record_of(request).key_label)
     model = gateway.monitor.model
     return JSONResponse(
         {
@@ -52,7 +53,7 @@ async def detokenize(request: Request) -> Response:
     return JSONResponse({"prompt": tokenizer.decode(ids)})
 
 
-async def _encode(gateway: Gateway, body: dict[str, Any], fields: Fields) -> list[int]:
+async def _encode(gateway: Gateway, body: dict[str, Any], fields: Fields, key_label: str | None) -> list[int]:
     prompt, has_messages = fields.text("prompt"), body.get("messages") is not None
     if (prompt is None) == (not has_messages):
         raise invalid("prompt", "Give exactly one of 'prompt' and 'messages'.", code="invalid_value")
@@ -62,4 +63,5 @@ async def _encode(gateway: Gateway, body: dict[str, Any], fields: Fields) -> lis
         return await asyncio.to_thread(tokenizer.encode, prompt, add_special_tokens=add_special_tokens)
     check_later_fields(body, CHAT)
     conversation = read_conversation(body, gateway.settings.reasoning_effort)
+    conversation, _ = gateway.memory.restore(key_label or "", conversation)
     return await asyncio.to_thread(render_prompt, conversation, tokenizer)

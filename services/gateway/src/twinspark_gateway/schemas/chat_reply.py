@@ -6,6 +6,7 @@ from typing import Any
 
 from twinspark_gateway.reply.answer_text import PlacedLogprob
 from twinspark_gateway.reply.choice import Delta, Ended
+from twinspark_gateway.reply.text_reader import ToolCall
 from twinspark_gateway.reply.usage import Usage
 from twinspark_gateway.schemas.logprobs import TokenNames, chat_logprobs
 
@@ -36,16 +37,22 @@ class ChoiceTotal:
 
     reasoning: str = ""
     content: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
     logprobs: list[PlacedLogprob] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     ended: Ended | None = None
 
     def add(self, delta: Delta) -> None:
         """Append a delta."""
-        self.reasoning += delta.reasoning
+        self.add_turn(delta)
         self.content += delta.content
         self.logprobs.extend(delta.logprobs)
         self.token_ids.extend(delta.token_ids)
+
+    def add_turn(self, delta: Delta) -> None:
+        """Append what is remembered of a delta that is sent on: reasoning and calls."""
+        self.reasoning += delta.reasoning
+        self.calls.extend(delta.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,34 +67,41 @@ class ChatReply:
     with_token_ids: bool
     # Chunks carry running counts.
     with_usage: bool
+    # Turns of the conversation whose reasoning was put back.
+    restored_turns: int = 0
 
     def role_chunk(self, index: int, prompt_token_ids: Sequence[int]) -> dict[str, Any]:
         """Give the first chunk of a choice, which counts the prompt only: the choice itself may have run on."""
         chunk = self._chunk(index, {"role": "assistant", "content": ""}, Usage(len(prompt_token_ids)))
         return chunk | ({"prompt_token_ids": list(prompt_token_ids)} if self.with_token_ids else {})
 
-    def delta_chunk(self, delta: Delta) -> dict[str, Any] | None:
-        """Give the chunk of one step; None where it has nothing that the request wants."""
-        fields: dict[str, Any] = {}
+    def delta_chunks(self, delta: Delta) -> list[dict[str, Any]]:
+        """Give the chunks of one step: text, then each call whole; none where it has nothing that the request wants."""
+        fields: list[dict[str, Any]] = []
+        text: dict[str, Any] = {}
         if delta.reasoning:
-            fields.update(dict.fromkeys(self.reasoning_fields, delta.reasoning))
+            text.update(dict.fromkeys(self.reasoning_fields, delta.reasoning))
         if delta.content:
-            fields["content"] = delta.content
-        wants_ids = self.with_token_ids and bool(delta.token_ids)
-        if not fields and not (self.with_logprobs and delta.logprobs) and not wants_ids:
-            return None
-        chunk = self._chunk(delta.index, fields, delta.usage)
-        if self.with_logprobs:
-            chunk["choices"][0]["logprobs"] = chat_logprobs(delta.logprobs, self.names) if delta.logprobs else None
-        if self.with_token_ids:
-            chunk["choices"][0]["token_ids"] = list(delta.token_ids)
-        return chunk
+            text["content"] = delta.content
+        if text:
+            fields.append(text)
+        fields += [{"tool_calls": [{"index": call.index, **describe_call(call)}]} for call in delta.calls]
+        has_logprobs = self.with_logprobs and bool(delta.logprobs)
+        if not fields and (has_logprobs or (self.with_token_ids and delta.token_ids)):
+            fields.append({})
+        chunks = [self._chunk(delta.index, item, delta.usage) for item in fields]
+        for position, chunk in enumerate(chunks):
+            if has_logprobs and position == 0:
+                chunk["choices"][0]["logprobs"] = chat_logprobs(delta.logprobs, self.names)
+            if self.with_token_ids:
+                chunk["choices"][0]["token_ids"] = list(delta.token_ids) if position == 0 else []
+        return chunks
 
     def finish_chunk(self, ended: Ended) -> dict[str, Any]:
         """Give the last chunk of a choice."""
         chunk = self._chunk(ended.index, {}, ended.usage)
         chunk["choices"][0] |= {"finish_reason": ended.finish_reason, "stop_reason": ended.stop_reason}
-        return chunk
+        return chunk | self._timings()
 
     def usage_chunk(self, usage: Usage) -> dict[str, Any]:
         """Give the chunk after all choices."""
@@ -97,12 +111,18 @@ class ChatReply:
         """Give the reply that is not streamed."""
         choices = [self._whole_choice(index, total) for index, total in enumerate(totals)]
         reply = self.head.to_json("chat.completion") | {"choices": choices, "usage": usage.to_json()}
-        return reply | ({"prompt_token_ids": list(prompt_token_ids)} if self.with_token_ids else {})
+        return reply | self._timings() | ({"prompt_token_ids": list(prompt_token_ids)} if self.with_token_ids else {})
+
+    def _timings(self) -> dict[str, Any]:
+        return {"timings": {"restored_turns": self.restored_turns}} if self.restored_turns else {}
 
     def _whole_choice(self, index: int, total: ChoiceTotal) -> dict[str, Any]:
-        message = {"role": "assistant", "content": total.content, "refusal": None}
+        content = None if total.calls and not total.content else total.content
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
         if total.reasoning:
             message.update(dict.fromkeys(self.reasoning_fields, total.reasoning))
+        if total.calls:
+            message["tool_calls"] = [describe_call(call) for call in total.calls]
         choice: dict[str, Any] = {
             "index": index,
             "message": message,
@@ -116,3 +136,8 @@ class ChatReply:
         choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
         chunk = self.head.to_json("chat.completion.chunk") | {"choices": [choice]}
         return chunk | ({"usage": usage.to_json()} if self.with_usage else {})
+
+
+def describe_call(call: ToolCall) -> dict[str, Any]:
+    """Give the entry of `tool_calls`."""
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -13,6 +13,7 @@ from twinspark_gateway.schemas.messages import read_messages
 from twinspark_gateway.schemas.sampling import ReplyParams, read_reply_params
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 from twinspark_gateway.schemas.thinking import read_thinking
+from twinspark_gateway.schemas.tools import read_tool_offer
 
 MAX_TOP_LOGPROBS = 20
 
@@ -45,6 +46,7 @@ def read_conversation(body: Mapping[str, Any], default_effort: str) -> Conversat
         raise invalid("continue_final_message", message, code="invalid_value")
     return Conversation(
         messages=messages,
+        offer=read_tool_offer(fields),
         enable_thinking=thinking.enabled,
         reasoning_effort=thinking.effort,
         add_generation_prompt=opens,

@@ -17,25 +17,22 @@ class LaterField:
     expected: str
     fits: Test
     is_neutral: Test
+    # What the refusal adds.
+    hint: str = ""
 
 
 def _of_type(expected: str, kind: type) -> Callable[..., LaterField]:
     """Give a maker of fields of one JSON type; `type` itself, as 0 == False in Python, but not in JSON."""
 
-    def make(*neutral: Any) -> LaterField:
-        return LaterField(expected, lambda value: type(value) is kind, lambda value: value in neutral)
+    def make(*neutral: Any, hint: str = "") -> LaterField:
+        return LaterField(expected, lambda value: type(value) is kind, lambda value: value in neutral, hint)
 
     return make
 
 
-_BOOLEAN, _TEXT = _of_type("a boolean", bool), _of_type("a string", str)
+_TEXT = _of_type("a string", str)
 _LIST, _OBJECT = _of_type("a list", list), _of_type("an object", dict)
 _COUNT = LaterField("an integer", lambda value: read_integer(value) is not None, lambda value: read_integer(value) == 0)
-_CHOICE = LaterField(
-    "a string or an object", lambda value: isinstance(value, str | dict), lambda value: value in ("none", "auto")
-)
-
-
 SAMPLING: Mapping[str, LaterField] = {
     "structured_outputs": _OBJECT(),
     "guided_json": LaterField("a schema", lambda _value: True, lambda _value: False),
@@ -49,14 +46,15 @@ SAMPLING: Mapping[str, LaterField] = {
 }
 CHAT: Mapping[str, LaterField] = {
     **SAMPLING,
-    "tools": _LIST([]),
-    "tool_choice": _CHOICE,
-    "functions": _LIST([]),
-    "function_call": _CHOICE,
+    "functions": _LIST([], hint=": use 'tools'"),
+    "function_call": LaterField(
+        "a string or an object",
+        lambda value: isinstance(value, str | dict),
+        lambda value: value in ("none", "auto"),
+        ": use 'tool_choice'",
+    ),
     "modalities": _LIST([], ["text"]),
     "audio": _OBJECT(),
-    # Without tools every value means the same.
-    "parallel_tool_calls": _BOOLEAN(False, True),
     "thinking_budget": _COUNT,
     "reasoning_budget": _COUNT,
     "thinking_token_budget": _COUNT,
@@ -73,4 +71,4 @@ def check_later_fields(body: Mapping[str, Any], table: Mapping[str, LaterField])
         if not field.fits(value):
             raise refuse(name, value, field.expected)
         if not field.is_neutral(value):
-            raise not_served_yet(name)
+            raise not_served_yet(name, field.hint)

@@ -96,7 +96,8 @@ def _read_assistant(message: Mapping[str, Any], text: str, where: str) -> dict[s
     if not reasoning and "</think>" in text:
         reasoning, text = _split_think_block(text)
     result: dict[str, Any] = {"role": "assistant", "content": text}
-    if reasoning:
+    if reasoning is not None:
+        # Empty: the client says that there was none.
         result["reasoning_content"] = reasoning
     calls = _read_tool_calls(message, where)
     if calls:
@@ -117,10 +118,11 @@ def _read_tool_calls(message: Mapping[str, Any], where: str) -> list[dict[str, A
         calls = [] if legacy is None else [{"function": legacy}]
     if not isinstance(calls, list):
         raise _refuse(f"{where}.tool_calls", f"must be a list (got {show(calls)})")
-    return [_read_tool_call(call, f"{where}.tool_calls[{i}]") for i, call in enumerate(calls)]
+    return [read_tool_call(call, f"{where}.tool_calls[{i}]") for i, call in enumerate(calls)]
 
 
-def _read_tool_call(call: Any, where: str) -> dict[str, Any]:
+def read_tool_call(call: Any, where: str) -> dict[str, Any]:
+    """Check and normalise one tool call of an assistant message; `where` is its path in refusals."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         raise _refuse(f"{where}.function", "must be an object")

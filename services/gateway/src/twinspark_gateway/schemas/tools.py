@@ -1,0 +1,129 @@
+"""Reads `tools`, `tool_choice` and `parallel_tool_calls` of a chat request: which tools are offered, and how.
+
+What would have to be forced on the model (a call that is required or named, arguments that are held to their schema)
+needs constrained decoding, which this server does not have; it is refused and never only hoped for.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twinspark_gateway.errors import ApiError, invalid, not_served_yet
+from twinspark_gateway.schemas.fields import Fields, refuse, show
+from twinspark_gateway.tools.offer import Tool, ToolOffer
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_NOT_FORCED = "needs constrained decoding, which this server does not have"
+
+
+def read_tool_offer(fields: Fields) -> ToolOffer:
+    """Read the fields. Raises a 400 that names the field; its text has the path inside it."""
+    tools = _read_tools(fields.get("tools"))
+    parallel = fields.boolean("parallel_tool_calls", True)
+    offered = _read_choice(fields.get("tool_choice"), tools)
+    for position, tool in enumerate(tools):
+        if tool in offered and tool.definition["function"].get("strict"):
+            raise not_served_yet("tools", f": 'tools[{position}].function.strict' {_NOT_FORCED}")
+    return ToolOffer(offered, parallel)
+
+
+def _read_tools(value: Any) -> tuple[Tool, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise refuse("tools", value, "a list of tools")
+    tools = tuple(_read_tool(tool, f"tools[{i}]") for i, tool in enumerate(value))
+    names = [tool.name for tool in tools]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise _refuse(f"tools[{i}].function.name", f"is the name of another tool ({show(name)})")
+    return tools
+
+
+def _refuse(where: str, why: str) -> ApiError:
+    """Name the field in `param`, and the place in it in the text."""
+    return invalid(re.split(r"[.\[]", where)[0], f"'{where}' {why}.", code="invalid_value")
+
+
+def _read_tool(tool: Any, where: str) -> Tool:
+    if not isinstance(tool, dict):
+        raise _refuse(where, f"must be an object (got {show(tool)})")
+    kind = tool.get("type", "function")
+    if kind != "function":
+        raise _refuse(f"{where}.type", f'must be "function" (got {show(kind)})')
+    function = tool.get("function")
+    if not isinstance(function, dict):
+        raise _refuse(f"{where}.function", f"must be an object (got {show(function)})")
+    name = function.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        expected = "must be 1 to 64 letters, digits, dots, underscores or hyphens"
+        raise _refuse(f"{where}.function.name", f"{expected} (got {show(name)})")
+    for key, kind, expected in (("description", str, "a string"), ("strict", bool, "a boolean")):
+        if not isinstance(function.get(key), kind | None):
+            raise _refuse(f"{where}.function.{key}", f"must be {expected} (got {show(function[key])})")
+    return Tool(name, _read_parameters(function.get("parameters"), f"{where}.function.parameters"), tool)
+
+
+def _read_parameters(parameters: Any, where: str) -> Mapping[str, Any]:
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise _refuse(where, f"must be a JSON schema, an object (got {show(parameters)})")
+    kinds = parameters.get("type", "object")
+    if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        raise _refuse(f"{where}.type", f'must be "object" (got {show(kinds)})')
+    return parameters
+
+
+def _read_choice(value: Any, tools: Sequence[Tool]) -> Sequence[Tool]:
+    """Give the tools that are offered to the model."""
+    if value is None or value == "auto":
+        return tools
+    if value == "none":
+        return ()
+    if value == "required":
+        raise _refuse_to_force(tools, '"required"')
+    if not isinstance(value, dict):
+        raise refuse("tool_choice", value, '"none", "auto", "required", or an object that names tools')
+    match value.get("type"):
+        case "function":
+            _find(tools, value, "tool_choice")
+            raise _refuse_to_force(tools, "a named tool")
+        case "allowed_tools":
+            return _read_allowed(value.get("allowed_tools"), tools)
+        case kind:
+            raise _refuse("tool_choice.type", f'must be "function" or "allowed_tools" (got {show(kind)})')
+
+
+def _read_allowed(allowed: Any, tools: Sequence[Tool]) -> Sequence[Tool]:
+    where = "tool_choice.allowed_tools"
+    if not isinstance(allowed, dict):
+        raise _refuse(where, f"must be an object (got {show(allowed)})")
+    mode, named = allowed.get("mode", "auto"), allowed.get("tools")
+    if mode not in ("auto", "required"):
+        raise _refuse(f"{where}.mode", f'must be "auto" or "required" (got {show(mode)})')
+    if not isinstance(named, list) or not named:
+        raise _refuse(f"{where}.tools", f"must be a non-empty list of tools (got {show(named)})")
+    names = {_find(tools, entry, f"{where}.tools[{i}]").name for i, entry in enumerate(named)}
+    offered = tuple(tool for tool in tools if tool.name in names)
+    if mode == "required":
+        raise _refuse_to_force(offered, 'the mode "required"')
+    return offered
+
+
+def _find(tools: Sequence[Tool], entry: Any, where: str) -> Tool:
+    """Give the tool that {"type": "function", "function": {"name": ...}} names."""
+    function = entry.get("function") if isinstance(entry, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(name, str) or not name:
+        raise _refuse(f"{where}.function.name", f"must be the name of a tool (got {show(name)})")
+    found = next((tool for tool in tools if tool.name == name), None)
+    if found is None:
+        raise _refuse(f"{where}.function.name", f"is {show(name)}, which the request does not offer")
+    return found
+
+
+def _refuse_to_force(tools: Sequence[Tool], what: str) -> ApiError:
+    if not tools:
+        return invalid("tool_choice", f"'tool_choice': {what} needs 'tools'.", code="invalid_value")
+    return not_served_yet("tool_choice", f': {what} {_NOT_FORCED}; "auto" and "none" are served')
