@@ -21,7 +21,7 @@ def plain(reply: Any) -> Any:
     if isinstance(reply, str):
         reply = json.loads(reply) if reply.startswith("{") else reply
     if isinstance(reply, dict):
-        fixed = {"id": lambda v: re.sub("-[0-9a-f]{32}$", "-*", v), "created": lambda v: 0, "age_s": lambda v: 0}
+        fixed = {"id": lambda v: re.sub("([-_])([0-9a-f]{32}|[0-9a-f]{24})$", r"\1*", v), "created": lambda v: 0, "age_s": lambda v: 0}
         return {key: fixed[key](value) if key in fixed else plain(value) for key, value in reply.items()}
     if isinstance(reply, list):
         return [plain(item) for item in reply]
@@ -51,6 +51,18 @@ async def test_chat(start_gateway: Any, snapshot: SnapshotAssertion, case: str) 
     body = HELLO | CHAT_CASES[case]
     assert by_choice(await gateway.events(CHAT, body)) == snapshot(name="streamed")
     body.pop("stream_options", None)
+    assert plain((await gateway.post(CHAT, body)).json()) == snapshot(name="whole")
+
+
+CALLS = (
+    "why</think>Look.<tool_call>f<arg_key>x</arg_key><arg_value>ö</arg_value></tool_call>\n<tool_call>g</tool_call> Done."
+)
+
+
+async def test_chat_with_tools(start_gateway: Any, snapshot: SnapshotAssertion) -> None:
+    gateway = await start_gateway(FakeEngine(script=say(CALLS), tokens_per_step=3))
+    body = HELLO | {"tools": [{"type": "function", "function": {"name": name}} for name in "fg"], "max_tokens": 100}
+    assert by_choice(await gateway.events(CHAT, body)) == snapshot(name="streamed")
     assert plain((await gateway.post(CHAT, body)).json()) == snapshot(name="whole")
 
 
