@@ -70,6 +70,8 @@ async def _attempt(name: str, server: Server) -> Outcome:
         return failed(f"a request was answered with {error.status_code}: {error.message}")
     except openai.APIError as error:
         return failed(f"a request ended with an error: {error.message}")
+    except TimeoutError:
+        return failed("the engine's statistics in /metrics are not renewed")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The server that the gates look at, through its HTTP API alone."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class Server:
             replies[choice.index].add(choice)
         return [reply.build() for reply in replies]
 
-    async def stream(self, ask: Ask) -> AsyncIterator[Any]:
+    async def stream(self, ask: Ask) -> AsyncGenerator[Any, None]:
         """The choice of each event of a streamed reply; closing the iterator leaves the request."""
         stream: Any = await self.client.completions.create(**self._body(ask), stream=True)
         async with stream:
