@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from twinspark_tools.gates.gauges import read_gauges, wait_for_held
+from twinspark_tools.gates.gauges import read_gauges, wait_for_requests
 from twinspark_tools.gates.outcome import Outcome, failed, skipped
 from twinspark_tools.gates.prompts import draw_prompt
 from twinspark_tools.gates.replies import Comparison, Reply, ReplyParts
@@ -48,17 +48,18 @@ async def run(server: Server) -> Outcome:
     *replies, _ = await gather_all([*stays, _leave(server, leaving, scene)])
     if scene.num_ended_before != 0:
         return failed("the client did not leave while all others decoded, so nothing was tried")
-    after = await wait_for_held(server, before.held)
-    if after.held != before.held:
-        held = "running, waiting, share of the KV blocks"
-        return failed(f"what requests hold ({held}) is {after.held} since the client left, and was {before.held}")
+    after = await wait_for_requests(server, before.num_requests)
+    if after.num_requests != before.num_requests:
+        return failed(f"{after.num_requests} requests are running or waiting, where {before.num_requests} were before")
+    if after.kv_usage_ratio != before.kv_usage_ratio:
+        return failed(f"{after.kv_usage_ratio:.4f} of the KV blocks are in use, and {before.kv_usage_ratio:.4f} before")
     if after.cancelled_requests_total <= before.cancelled_requests_total:
         return failed("the engine counts no cancelled request: the one that was left ran on to its end")
     compared = Comparison()
     replies.append(await server.complete(again))
     for place, (expected, found) in enumerate(zip(alone, replies, strict=True)):
         compared.add(f"request {place} of those that stay" if place < len(staying) else "the next", expected, found)
-    return compared.outcome(f"replies equal those alone after a client left; slots and blocks are back at {after.held}")
+    return compared.outcome("replies equal those alone after a client left; its slot and blocks are back")
 
 
 def build_asks(info: ServerInfo) -> tuple[list[Ask], Ask]:

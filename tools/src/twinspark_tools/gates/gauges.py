@@ -25,9 +25,9 @@ class Gauges:
     """Requests that were given each slot."""
 
     @property
-    def held(self) -> tuple[int, int, float]:
-        """What requests hold: equal at two moments between which nothing was lost."""
-        return self.running_requests, self.waiting_requests, self.kv_usage_ratio
+    def num_requests(self) -> int:
+        """In a slot, or waiting for one."""
+        return self.running_requests + self.waiting_requests
 
 
 async def read_gauges(server: Server) -> Gauges:
@@ -51,10 +51,10 @@ async def read_gauges(server: Server) -> Gauges:
     )
 
 
-async def wait_for_held(server: Server, held: tuple[int, int, float]) -> Gauges:
-    """The first statistics that say that requests hold just this, or the last after PATIENCE_SECONDS."""
+async def wait_for_requests(server: Server, num_requests: int) -> Gauges:
+    """Statistics of a time when there are so many requests, or the last after PATIENCE_SECONDS."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        gauges = await read_gauges(server)
-        if gauges.held == held or time.monotonic() > deadline:
-            return gauges
+    while (await read_gauges(server)).num_requests != num_requests and time.monotonic() < deadline:
+        await asyncio.sleep(POLL_SECONDS)
+    # Once more: what a request held may be given back a moment after it was counted out.
+    return await read_gauges(server)
