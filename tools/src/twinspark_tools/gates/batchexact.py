@@ -41,7 +41,7 @@ def build_asks(info: ServerInfo, count: int) -> list[Ask]:
     """Requests of mixed lengths and sampling, which end at different times."""
     asks = []
     for place in range(count):
-        max_tokens = 8 + 5 * (place % 5)
+        max_tokens = 6 + 4 * (place % 4)
         length = min(LENGTHS[place % len(LENGTHS)], info.context_length - max_tokens)
         prompt = draw_prompt(info, f"batch {place}", length)
         asks.append(Ask(prompt, max_tokens, SAMPLINGS[place % len(SAMPLINGS)]))

@@ -9,7 +9,7 @@ from twinspark_tools.gates.prompts import draw_prompt
 from twinspark_tools.gates.replies import Comparison, Reply
 from twinspark_tools.gates.server import Ask, Server, ServerInfo
 
-MAX_TOKENS = 8
+MAX_TOKENS = 6
 """Output tokens that decode over the boundary behind the prompt."""
 CELL_TOKENS = 64
 

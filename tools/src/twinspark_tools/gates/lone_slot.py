@@ -9,7 +9,7 @@ from twinspark_tools.gates.replies import Comparison, Reply
 from twinspark_tools.gates.server import Ask, Server
 
 PROMPT_TOKENS = 384
-MAX_TOKENS = 24
+MAX_TOKENS = 16
 VISITS = 2
 """Of each slot: the second finds what the same prompt left there."""
 PATIENCE = 4

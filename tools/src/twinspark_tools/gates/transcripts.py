@@ -17,7 +17,7 @@ from twinspark_tools.gates.server import GREEDY, Ask, Server, ServerInfo
 from twinspark_tools.gates.together import gather_all
 
 LENGTHS = (5, 64, 150, 257, 600, 1100)
-MAX_TOKENS = 24
+MAX_TOKENS = 16
 NUM_TOGETHER = 4
 SAMPLINGS: Mapping[str, Mapping[str, Any]] = {"greedy": GREEDY, "sampled": {"temperature": 1, "seed": 1234}}
 
