@@ -70,7 +70,7 @@ def _gateway(folder: Path, model: Path, engine_address: str) -> Iterator[str]:
         "TWINSPARK_GATEWAY_MODEL": str(model),
         "TWINSPARK_GATEWAY_ENGINE": engine_address,
         "TWINSPARK_GATEWAY_PORT": str(port),
-        "TWINSPARK_GATEWAY_ENGINE_POLL_SECONDS": "0.05",
+        "TWINSPARK_GATEWAY_ENGINE_POLL_SECONDS": "0.1",
     }
     with (folder / "gateway.log").open("wb") as output:
         command = [sys.executable, "-m", "twinspark_gateway"]

@@ -11,14 +11,12 @@ from typing import Annotated
 
 import openai
 import typer
-from openai import AsyncOpenAI
 
 from twinspark_tools.gates.catalog import GATES
 from twinspark_tools.gates.outcome import Outcome, Verdict, failed
-from twinspark_tools.gates.server import NotDescribedError, Server, describe
+from twinspark_tools.gates.server import NotDescribedError, Server, open_server
 from twinspark_tools.gates.table import Row, format_counts, format_row
 
-REQUEST_SECONDS = 600.0
 RECORDS = Path("build/gates")
 """From the root of the repository, where make runs."""
 
@@ -50,10 +48,7 @@ def main(
 async def run_gates(base_url: str, api_key: str, names: list[str], records: Path) -> list[Row]:
     """Run one gate after the other and print each line as it comes. Raises what describing the server raises."""
     rows = []
-    async with AsyncOpenAI(
-        base_url=f"{base_url}/v1", api_key=api_key, max_retries=0, timeout=REQUEST_SECONDS
-    ) as client:
-        server = Server(client, base_url, await describe(client), records)
+    async with open_server(base_url, api_key, records) as server:
         print(f"gates of {server.info.model}, {server.info.fingerprint}, at {base_url}", flush=True)
         for name in names:
             started = time.monotonic()

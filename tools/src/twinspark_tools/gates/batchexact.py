@@ -20,7 +20,7 @@ SAMPLINGS: Sequence[Mapping[str, Any]] = (
     {"temperature": 1, "min_p": 0.05, "seed": -9},
     {"temperature": 0.7, "repetition_penalty": 1.1, "logit_bias": {str(FIRST_ID + 3): 4.0}, "min_tokens": 6, "seed": 3},
 )
-LENGTHS = (1, 65, 17, 333, 64, 7, 200, 600, 3, 130, 512, 90)
+LENGTHS = (1, 65, 17, 333, 64, 7, 200, 260, 3, 130, 129, 90)
 """Of prompts, in tokens; no common period with the samplings within the requests that are sent."""
 
 

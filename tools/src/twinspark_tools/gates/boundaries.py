@@ -39,7 +39,7 @@ async def run(server: Server) -> Outcome:
 def boundary_lengths(info: ServerInfo) -> list[int]:
     """Ascending lengths that the window holds: one before, on and one behind each boundary."""
     pool, block = info.pool_tokens, info.block_tokens
-    boundaries = {pool, 5 * pool, CELL_TOKENS, block, 2 * block, info.chunk_tokens_alone}
+    boundaries = {pool, 5 * pool, CELL_TOKENS, block, info.chunk_tokens_alone}
     boundaries.add(info.chunk_tokens_beside_decoders)
     lengths = {boundary + offset for boundary in boundaries for offset in (-1, 0, 1)}
     return sorted(length for length in lengths if 1 < length <= info.context_length - MAX_TOKENS)

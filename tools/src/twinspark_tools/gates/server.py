@@ -1,6 +1,7 @@
 """The server that the gates look at, through its HTTP API alone."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from twinspark_tools.gates.replies import Reply, ReplyParts
 
 GREEDY: Mapping[str, Any] = {"temperature": 0}
 NUM_TOP_LOGPROBS = 2
+"""Most likely ids beside each token's own, where the server gives so many."""
+REQUEST_SECONDS = 600.0
 
 
 class NotDescribedError(Exception):
@@ -28,6 +31,7 @@ class ServerInfo:
     context_length: int
     """Prompt and output tokens of a request at most."""
     vocabulary_size: int
+    max_top_logprobs: int
     slots: int
     """Requests that run at once."""
     block_tokens: int
@@ -100,14 +104,22 @@ class Server:
             "model": self.info.model,
             "prompt": list(ask.prompt),
             "max_tokens": ask.max_tokens,
-            "logprobs": NUM_TOP_LOGPROBS,
+            "logprobs": min(NUM_TOP_LOGPROBS, self.info.max_top_logprobs),
             "echo": ask.echo,
             "extra_body": extra,
         }
 
 
-async def describe(client: AsyncOpenAI) -> ServerInfo:
-    """Ask /v1/models. Raises NotDescribedError, openai.APIError."""
+@asynccontextmanager
+async def open_server(base_url: str, api_key: str, records: Path) -> AsyncIterator[Server]:
+    """The server at an address without /v1, described. Raises NotDescribedError, openai.APIError."""
+    async with AsyncOpenAI(
+        base_url=f"{base_url}/v1", api_key=api_key, max_retries=0, timeout=REQUEST_SECONDS
+    ) as client:
+        yield Server(client, base_url, await _describe(client), records)
+
+
+async def _describe(client: AsyncOpenAI) -> ServerInfo:
     served = (await client.models.list()).data[0]
     said = served.model_extra or {}
     engine = said.get("engine")

@@ -59,4 +59,9 @@ def _describe_engine(model: EngineModel | None) -> dict[str, int] | None:
     """Sizes that no reply depends on, for tools that test just this; None until the engine was reached."""
     if model is None:
         return None
-    return {"slots": model.num_slots, "vocabulary_size": model.vocabulary_size, **asdict(model.sizes)}
+    return {
+        "slots": model.num_slots,
+        "vocabulary_size": model.vocabulary_size,
+        "max_top_logprobs": model.max_top_logprobs,
+        **asdict(model.sizes),
+    }
