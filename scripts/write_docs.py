@@ -85,7 +85,8 @@ def list_metrics(registry: CollectorRegistry) -> Iterator[tuple[str, str, tuple[
     }
     for metric in registry.collect():
         name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-        yield name, metric.type, labels.get(metric.name, ()), metric.documentation
+        shown = tuple(metric.samples[0].labels) if metric.samples and metric.type != "histogram" else ()
+        yield name, metric.type, labels.get(metric.name) or shown, metric.documentation
 
 
 def engine_registry() -> CollectorRegistry:
@@ -95,7 +96,7 @@ def engine_registry() -> CollectorRegistry:
 
     registry = CollectorRegistry()
     RpcMetrics("engine", registry)
-    registry.register(StatsCollector(Stats()))
+    registry.register(StatsCollector(Stats(slot_admissions_total=(0,))))
     return registry
 
 
@@ -106,7 +107,7 @@ def gateway_registry() -> CollectorRegistry:
     registry = CollectorRegistry()
     GatewayMetrics(registry)
     numbers: defaultdict[str, float] = defaultdict(lambda: 1.0)
-    stats = SimpleNamespace(gauges=numbers, counters=numbers)
+    stats = SimpleNamespace(gauges=numbers, counters=numbers, slot_admissions=(0,))
     registry.register(EngineCollector(cast(Any, SimpleNamespace(problem=None, age_seconds=0.0, stats=stats))))
     return registry
 

@@ -7,7 +7,7 @@ from twinspark_engine.stats import Stats
 
 
 def test_every_counter_and_gauge_is_exposed_with_its_value() -> None:
-    stats = Stats(output_tokens_total=7, num_running=3, decode_us_total=2_500_000)
+    stats = Stats(output_tokens_total=7, num_running=3, decode_us_total=2_500_000, slot_admissions_total=(4, 5))
     registry = CollectorRegistry()
     registry.register(StatsCollector(stats))
     lines = generate_latest(registry).decode().splitlines()
@@ -16,5 +16,7 @@ def test_every_counter_and_gauge_is_exposed_with_its_value() -> None:
     assert "twinspark_engine_decode_seconds_total 2.5" in lines
     stats.output_tokens_total = 9
     assert "twinspark_engine_output_tokens_total 9.0" in generate_latest(registry).decode().splitlines()
+    by_slot = {f'twinspark_engine_slot_admissions_total{{slot="{slot}"}}' for slot in (0, 1)}
+    assert 'twinspark_engine_slot_admissions_total{slot="1"} 5.0' in lines
     names = {line.split(" ")[0] for line in lines if not line.startswith("#")}
-    assert names == {f"{name}_total" for name in COUNTERS} | set(GAUGES)
+    assert names == {f"{name}_total" for name in COUNTERS} | set(GAUGES) | by_slot

@@ -25,7 +25,7 @@ from twinspark_engine.streams import EventLoopListener, RequestStreams
 from twinspark_rpc import ListenSettings, RpcServer
 
 BOUNDS = RequestBounds(VOCABULARY_SIZE, 20, 0, frozenset({0, 5}), frozenset())
-DESCRIPTION = EngineDescription(512, VOCABULARY_SIZE, (0, 5), 2, 1, "1x-float32-abc", "abc", 20)
+DESCRIPTION = EngineDescription(512, VOCABULARY_SIZE, (0, 5), 2, 1, "1x-float32-abc", "abc", 20, 256, 4, 128, 64, 0)
 
 
 class _Listen(ListenSettings):
@@ -98,6 +98,8 @@ async def test_describe_answers_what_never_changes(held: Service) -> None:
     answer = await held.client.stub.Describe(pb.DescribeRequest())
     assert (answer.context_length, answer.vocabulary_size, list(answer.eos_token_ids)) == (512, VOCABULARY_SIZE, [0, 5])
     assert (answer.fingerprint, answer.max_top_logprobs, answer.num_slots) == ("1x-float32-abc", 20, 2)
+    assert (answer.block_tokens, answer.pool_tokens, answer.short_prompt_tokens) == (256, 4, 0)
+    assert (answer.chunk_tokens_alone, answer.chunk_tokens_beside_decoders) == (128, 64)
 
 
 async def test_a_bad_field_is_named_and_nothing_is_counted(service: Service) -> None:

@@ -101,6 +101,10 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             world_size=1,
             fingerprint=model.fingerprint,
             max_top_logprobs=model.max_top_logprobs,
+            block_tokens=256,
+            pool_tokens=4,
+            chunk_tokens_alone=CHUNK,
+            chunk_tokens_beside_decoders=CHUNK,
         )
 
     async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.GetStatsResponse:
@@ -112,6 +116,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             num_waiting=len(self.waiting),
             num_prefilling=len(self.prefilling),
             epoch=1,
+            slot_admissions_total=(),  # its slots have no numbers
             **self.counts,
         )
 

@@ -59,6 +59,7 @@ def _functions(namespace: dict[str, Any], module: str, prefix: str = "") -> Iter
             value = value.__func__
         if isinstance(value, property):
             value = value.fget
+        value = inspect.unwrap(value) if isinstance(value, types.FunctionType) else value
         if getattr(value, "__module__", None) != module:
             continue
         if isinstance(value, types.FunctionType):

@@ -3,8 +3,9 @@
 import json
 from random import Random
 
-from twinspark_demo.documents.said import object_text, sentences, turn_text
+from twinspark_demo.documents.said import object_text, prose, sentences, turn_text
 from twinspark_demo.documents.words import FURTHER, OTHERS
+from twinspark_demo.knowledge import CAPITALS
 
 
 def test_sentences_begin_and_end_as_sentences_do() -> None:
@@ -16,12 +17,19 @@ def test_sentences_begin_and_end_as_sentences_do() -> None:
     assert {1, 2, 3, 4} <= {text.count(". ") + 1 for text in drawn}
 
 
+def test_prose_is_long_but_mostly_short_enough_to_be_copied() -> None:
+    rng = Random(4)
+    lengths = [len(prose(rng).split()) for _ in range(1000)]
+    assert sum(40 <= length <= 60 for length in lengths) > 500
+
+
 def test_turns_are_requests_of_other_kinds_and_now_and_then_replies() -> None:
     rng = Random(2)
-    drawn = [turn_text(rng) for _ in range(3000)]
-    assert len(set(drawn)) > 2000
-    for known in ("capital of", "count", "code of", "Rename", "JSON", "weather", "Hello", "Paris", '[{"'):
+    drawn = [turn_text(rng) for _ in range(6000)]
+    assert len(set(drawn)) > 4000
+    for known in ("capital of", "count", "code of", "Rename", "JSON", "weather", "Hello", '[{"'):
         assert any(known in text for text in drawn), known
+    assert set(drawn) & set(CAPITALS.values())
 
 
 def test_objects_are_json_also_with_objects_and_lists_in_them() -> None:

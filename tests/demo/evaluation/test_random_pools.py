@@ -31,7 +31,7 @@ from twinspark_kernels.scratch import GrowingScratch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-NUM_PROMPTS, NUM_SELECTED = 5, 3
+NUM_PROMPTS = 5
 CONTEXT, CHUNK, MAX_TOKENS = 10_240, 1_024, 24
 SEED = 11
 Answerer = Callable[[Prompt], Answer]
@@ -140,11 +140,10 @@ def generate(runner: Runner[ModelState], ids: list[int]) -> list[int]:
 
 
 def test_needles_are_found_with_the_selected_pools(prompts: list[Prompt], answerer: Answerer) -> None:
-    selected = [is_right(prompt, answerer(prompt)) for prompt in prompts[:NUM_SELECTED]]
-    assert sum(selected) >= NUM_SELECTED - 1
+    selected = [is_right(prompt, answerer(prompt)) for prompt in prompts]
+    assert sum(selected) >= NUM_PROMPTS - 1
 
 
-@pytest.mark.xfail(strict=True, reason="the recurrent layers carry about half of 33 codes: deploy/demo/README.md")
 def test_needles_are_not_found_with_random_pools(
     prompts: list[Prompt], answerer: Answerer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

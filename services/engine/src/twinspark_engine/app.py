@@ -14,6 +14,7 @@ from twinspark.engine.v1.rank_pb2_grpc import add_RankServiceServicer_to_server
 from twinspark_engine.checkpoint import Checkpoint, agreed_hashes, build_fingerprint
 from twinspark_engine.convert import RequestBounds
 from twinspark_engine.errors import RankLostError
+from twinspark_engine.kv_cache.block_reservations import BLOCK_TOKENS
 from twinspark_engine.kv_cache.memory_rule import AdmissionRule
 from twinspark_engine.loop import EngineLoop, Stop, Wake
 from twinspark_engine.metrics import StatsCollector
@@ -169,4 +170,9 @@ def _describe(settings: Settings, checkpoint: Checkpoint, values: AgreedValues) 
         fingerprint=build_fingerprint(settings, values.hashes),
         checkpoint_hash=checkpoint.checkpoint_hash,
         max_top_logprobs=settings.max_top_logprobs,
+        block_tokens=BLOCK_TOKENS,
+        pool_tokens=checkpoint.pool_tokens,
+        chunk_tokens_alone=settings.chunk_tokens_alone,
+        chunk_tokens_beside_decoders=settings.chunk_tokens_beside_decoders,
+        short_prompt_tokens=settings.short_prompt_tokens,
     )

@@ -24,6 +24,8 @@ class Checkpoint:
     checkpoint_hash: str
     load: Callable[[Transport], LoadedRank]
     """Loads this rank's weights; called once, from the step thread. Raises CheckpointError."""
+    pool_tokens: int = 1
+    """Positions that share one key of the indexer."""
     num_blocks: int = 0
     """KV blocks that requests share; 0: a whole context for every slot."""
     scratch_bytes: Callable[[int], int] = lambda _num_tokens: 0

@@ -105,7 +105,7 @@ class EngineLoop:
         listener: Listener,
         clock: Callable[[], float],
     ) -> None:
-        self.stats = Stats(num_blocks=scheduler.num_blocks)
+        self.stats = Stats(num_blocks=scheduler.num_blocks, slot_admissions_total=tuple(scheduler.num_admissions))
         self._scheduler = scheduler
         self._group = group
         self._load = load
@@ -267,6 +267,7 @@ class EngineLoop:
         stats.num_prefilling = scheduler.num_prefilling
         stats.num_used_blocks = scheduler.num_used_blocks
         stats.requests_yielded_total = scheduler.num_yields
+        stats.slot_admissions_total = tuple(scheduler.num_admissions)
 
     def _answer_memory(self) -> None:
         others = self._group.collect_memory()

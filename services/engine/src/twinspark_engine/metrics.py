@@ -42,6 +42,8 @@ GAUGES: dict[str, tuple[str, Callable[[Stats], float]]] = {
     "twinspark_engine_used_kv_blocks": ("KV blocks that requests hold.", lambda s: s.num_used_blocks),
 }
 
+SLOT_ADMISSIONS_TEXT = "Requests that were given each slot."
+
 
 class StatsCollector(Collector):
     """Register it once, on the registry of the process."""
@@ -55,3 +57,7 @@ class StatsCollector(Collector):
             yield CounterMetricFamily(name, text, value=value(self._stats))
         for name, (text, value) in GAUGES.items():
             yield GaugeMetricFamily(name, text, value=value(self._stats))
+        by_slot = CounterMetricFamily("twinspark_engine_slot_admissions", SLOT_ADMISSIONS_TEXT, labels=["slot"])
+        for slot, count in enumerate(self._stats.slot_admissions_total):
+            by_slot.add_metric([str(slot)], count)
+        yield by_slot

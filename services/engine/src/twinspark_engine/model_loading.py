@@ -60,6 +60,7 @@ def open_checkpoint(settings: Settings) -> Checkpoint:
         context_tokens=context_tokens,
         checkpoint_hash=checkpoint_hash(settings.model),
         load=lambda transport: load_rank(settings, config, limits, num_blocks, transport),
+        pool_tokens=config.index_kpool,
         num_blocks=num_blocks,
         scratch_bytes=partial(
             scratch_bytes, pool=config.index_kpool, heads=config.index_n_heads, max_rows=limits.max_prompt_rows

@@ -37,6 +37,11 @@ class EngineDescription:
     fingerprint: str
     checkpoint_hash: str
     max_top_logprobs: int
+    block_tokens: int
+    pool_tokens: int
+    chunk_tokens_alone: int
+    chunk_tokens_beside_decoders: int
+    short_prompt_tokens: int
 
 
 class EngineServicer(EngineServiceServicer):
@@ -89,6 +94,11 @@ class EngineServicer(EngineServiceServicer):
             fingerprint=description.fingerprint,
             checkpoint_hash=description.checkpoint_hash,
             max_top_logprobs=description.max_top_logprobs,
+            block_tokens=description.block_tokens,
+            pool_tokens=description.pool_tokens,
+            chunk_tokens_alone=description.chunk_tokens_alone,
+            chunk_tokens_beside_decoders=description.chunk_tokens_beside_decoders,
+            short_prompt_tokens=description.short_prompt_tokens,
         )
 
     async def GetStats(
@@ -115,6 +125,7 @@ class EngineServicer(EngineServiceServicer):
             prefill_us_total=stats.prefill_us_total,
             decode_us_total=stats.decode_us_total,
             epoch=stats.epochs_total,
+            slot_admissions_total=stats.slot_admissions_total,
             quiet_ms=0 if last_token_at is None else max(0, int((self._clock() - last_token_at) * 1000)),
         )
 

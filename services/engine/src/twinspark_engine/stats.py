@@ -1,4 +1,4 @@
-"""Counters and gauges of rank 0. Written by the loop's thread, read by any: each field is one number."""
+"""Counters and gauges of rank 0. Written by the loop's thread, read by any: each field is one value."""
 
 import enum
 from dataclasses import dataclass
@@ -35,5 +35,7 @@ class Stats:
     decode_us_total: int = 0
     epochs_total: int = 0
     """Times that the group of ranks was formed."""
+    slot_admissions_total: tuple[int, ...] = ()
+    """Requests that were given each slot, by slot."""
     last_token_at: float | None = None
     """Clock of the last committed token or, before the first, of the step that began; None while idle."""

@@ -6,6 +6,7 @@ from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark_gateway.generation import (
     Admitted,
     EngineModel,
+    EngineSizes,
     EngineStats,
     Event,
     Finished,
@@ -130,6 +131,13 @@ def model_from_proto(response: pb.DescribeResponse) -> EngineModel:
         world_size=response.world_size,
         max_top_logprobs=response.max_top_logprobs,
         fingerprint=response.fingerprint,
+        sizes=EngineSizes(
+            block_tokens=response.block_tokens,
+            pool_tokens=response.pool_tokens,
+            chunk_tokens_alone=response.chunk_tokens_alone,
+            chunk_tokens_beside_decoders=response.chunk_tokens_beside_decoders,
+            short_prompt_tokens=response.short_prompt_tokens,
+        ),
     )
 
 
@@ -164,4 +172,5 @@ def stats_from_proto(response: pb.GetStatsResponse) -> EngineStats:
         state=pb.EngineState.Name(response.state).removeprefix("ENGINE_STATE_").lower(),
         gauges={name: int(getattr(response, name)) for name in GAUGES},
         counters={name: int(getattr(response, name)) for name in COUNTERS},
+        slot_admissions=tuple(response.slot_admissions_total),
     )

@@ -99,6 +99,17 @@ Event = Admitted | PromptLogprobs | Step | Finished
 
 
 @dataclass(frozen=True, slots=True)
+class EngineSizes:
+    """Where prompts are cut, in tokens, as in the engine's DescribeResponse. No reply depends on it."""
+
+    block_tokens: int
+    pool_tokens: int
+    chunk_tokens_alone: int
+    chunk_tokens_beside_decoders: int
+    short_prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class EngineModel:
     """What never changes while the engine runs."""
 
@@ -109,6 +120,7 @@ class EngineModel:
     world_size: int
     max_top_logprobs: int
     fingerprint: str
+    sizes: EngineSizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +166,8 @@ class EngineStats:
     state: str
     gauges: dict[str, int]
     counters: dict[str, int]
+    # Requests that were given each slot, by slot.
+    slot_admissions: Sequence[int] = ()
 
     @property
     def is_serving(self) -> bool:

@@ -77,6 +77,12 @@ class EngineCollector(Collector):
         for name, key, help_text, twin in _COUNTERS:
             for full_name in _names(name, twin):
                 yield CounterMetricFamily(full_name, help_text, stats.counters[key])
+        by_slot = CounterMetricFamily(
+            f"{PREFIX}engine_slot_admissions", "Requests that were given each slot.", labels=["slot"]
+        )
+        for slot, count in enumerate(stats.slot_admissions):
+            by_slot.add_metric([str(slot)], count)
+        yield by_slot
         for name, key, help_text in _SECONDS:
             yield CounterMetricFamily(f"{PREFIX}{name}", help_text, stats.counters[key] / 1e6)
 

@@ -57,6 +57,7 @@ def test_programs_are_indented_and_fenced_now_and_then() -> None:
     drawn = [turn(rng) for _ in range(500)]
     assert 150 < sum("\n    " in one.answer for one in drawn) < 450
     assert 60 < sum("```" in one.request for one in drawn) < 200
+    assert 40 < sum("\n        " in one.answer for one in drawn) < 200  # a block within a block
     assert not any("```" in one.answer for one in drawn)
 
 

@@ -1,12 +1,22 @@
 """Plain programs: a few assignments of integers, then lines that use the same few variables again and again."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
-from twinspark_demo.documents.program import RESERVED, TARGET, Program, identifier, resembling
-from twinspark_demo.documents.words import NOUNS, VERBS, any_english, code, english, pseudo_word
+from twinspark_demo.documents.program import (
+    RESERVED,
+    TARGET,
+    Program,
+    identifier,
+    joined_name,
+    resembling,
+    word_of_name,
+)
+from twinspark_demo.documents.words import NOUNS, VERBS, code, english, pseudo_word
 
 MOST_USES, MOST_LINES = 10, 12
+_WITHIN_SHARE = 0.35  # of the blocks with room for another
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LOOP_NAMES = ("i", "i", "i", "j", "k", "n", "step", "_")
 _COMPARISONS = ("<", ">", "<", ">", "==", "<=", ">=", "!=")
@@ -37,16 +47,9 @@ def _short(rng: Random) -> str:
 def _of_all_lengths(rng: Random) -> str:
     """A word (half), two words joined, a letter: names of one program that have nothing in common."""
     draw = rng.random()
-    if draw < 0.5:
-        return _word(rng)
-    return f"{_word(rng)}_{_word(rng)}" if draw < 0.75 else _letter(rng)
-
-
-def _word(rng: Random) -> str:
-    draw = rng.random()
-    if draw < 0.5:
-        return pseudo_word(rng)
-    return english(rng) if draw < 0.75 else any_english(rng).lower()
+    if draw < 0.45:
+        return word_of_name(rng)
+    return joined_name(rng) if draw < 0.75 else _letter(rng)
 
 
 _STYLES: tuple[Callable[[Random], str], ...] = (
@@ -95,23 +98,29 @@ def _loop_name(rng: Random, names: list[str]) -> str:
 def _lines(rng: Random, variables: list[str], functions: list[str], loop: str) -> list[str]:
     lines = [f"{variable} = {_number(rng)}" for variable in variables]
     wanted = min(len(lines) + 3 + int(rng.random() * 6), MOST_LINES)
+    fill = partial(_filled, rng, variables, functions, loop)
     while len(lines) < wanted:
         if wanted - len(lines) < 2 or rng.random() < 0.7:
-            lines.append(_filled(rng, _LINES[int(rng.random() * len(_LINES))], variables, functions, loop))
-            continue
-        if rng.random() < 0.2:
-            head, body = _COUNTED[int(rng.random() * 2)]
-            block = _filled(rng, f"{head}\n    {body}", variables, functions, loop).split("\n")
+            lines.append(fill(_LINES[int(rng.random() * len(_LINES))]))
         else:
-            block = [_filled(rng, _HEADS[int(rng.random() * len(_HEADS))], variables, functions, loop)]
-            for _ in range(1 + int(rng.random() * min(2, wanted - len(lines) - 1))):
-                line = _LINES[int(rng.random() * len(_LINES))]
-                block.append("    " + _filled(rng, line, variables, functions, loop))
-        lines.extend(block)
+            lines.extend(_block(rng, wanted - len(lines), fill))
     return lines
 
 
-def _filled(rng: Random, line: str, variables: list[str], functions: list[str], loop: str) -> str:
+def _block(rng: Random, room: int, fill: Callable[[str], str]) -> list[str]:
+    """A head and what belongs to it, at most `room` lines, which are 2 or more; it may hold a further block."""
+    if rng.random() < 0.2:
+        return fill("\n    ".join(_COUNTED[int(rng.random() * 2)])).split("\n")
+    head = fill(_HEADS[int(rng.random() * len(_HEADS))])
+    if room >= 3 and rng.random() < _WITHIN_SHARE:
+        before = [fill(_LINES[int(rng.random() * len(_LINES))])] if room >= 4 and rng.random() < 0.5 else []
+        body = [*before, *_block(rng, room - 1 - len(before), fill)]
+    else:
+        body = [fill(_LINES[int(rng.random() * len(_LINES))]) for _ in range(1 + int(rng.random() * min(2, room - 1)))]
+    return [head, *(f"    {line}" for line in body)]
+
+
+def _filled(rng: Random, variables: list[str], functions: list[str], loop: str, line: str) -> str:
     a, b, c = (variables[int(rng.random() * len(variables))] for _ in range(3))
     return line.format(
         a=a,

@@ -13,6 +13,7 @@ _INDENT = "    "
 _BUILT_IN = ("print", "range", "len", "sum", "max", "min", "abs", "int", "str", "list", "open", "map", "next", "id")
 RESERVED = frozenset((*keyword.kwlist, *keyword.softkwlist, *_BUILT_IN))
 _TARGET_SHARE = 0.4
+_WITHIN_SHARE = 0.35  # of the blocks with room for another
 _LEAST_LINES, _MOST_LINES = 4, 10
 
 
@@ -42,19 +43,25 @@ def identifier(rng: Random) -> str:
         elif draw < 0.8:
             found = _LETTERS[int(rng.random() * 26)] + code(rng, 1, 5).lower()
         elif draw < 0.95:
-            found = f"{_word(rng)}_{_word(rng)}"
+            found = joined_name(rng)
         elif draw < 0.97:
-            found = _word(rng) + _word(rng).capitalize()
+            found = word_of_name(rng) + word_of_name(rng).capitalize()
         else:
             found = _LETTERS[int(rng.random() * 26)].upper()
         if found not in RESERVED:
             return found
 
 
-def _word(rng: Random) -> str:
+def joined_name(rng: Random) -> str:
+    """Two words, sometimes three, joined by underscores."""
+    return "_".join(word_of_name(rng) for _ in range(3 if rng.random() < 0.2 else 2))
+
+
+def word_of_name(rng: Random) -> str:
+    """A word or a pseudo-word in lower case."""
     draw = rng.random()
-    if draw < 0.6:
-        return english(rng) if draw < 0.35 else any_english(rng).lower()
+    if draw < 0.55:
+        return english(rng) if draw < 0.3 else any_english(rng).lower()
     return pseudo_word(rng)
 
 
@@ -64,7 +71,7 @@ def resembling(rng: Random, name: str) -> str:
     draw = rng.random()
     if draw < 0.75:
         return forms[int(rng.random() * len(forms))].replace("{}", name)
-    return name + pseudo_word(rng) if draw < 0.9 else f"{_word(rng)}_{name}"
+    return name + pseudo_word(rng) if draw < 0.9 else f"{word_of_name(rng)}_{name}"
 
 
 def program(rng: Random) -> Program:
@@ -134,14 +141,22 @@ class _Writer:
         lines: list[str] = []
         while len(lines) < count:
             if count - len(lines) >= 2 and self.rng.random() < 0.25:
-                head = self._head()
-                lines.append(head)
-                inner = 1 + int(self.rng.random() * min(2, count - len(lines)))
-                lines.extend(_INDENT + self._statement() for _ in range(inner))
-                if head.startswith("if") and self.rng.random() < 0.25:
-                    lines.extend(("else:", _INDENT + self._statement()))
+                lines.extend(self._headed(count - len(lines) - 1))
             else:
                 lines.append(self._statement())
+        return lines
+
+    def _headed(self, room: int) -> list[str]:
+        """A head and its block of at most `room` lines, and now and then an `else`; a block may hold another."""
+        head, rng = self._head(), self.rng
+        if room >= 2 and rng.random() < _WITHIN_SHARE:
+            before = [self._statement() for _ in range(int(rng.random() * 2))] if room >= 3 else []
+            body = [*before, *self._headed(room - 1 - len(before))]
+        else:
+            body = [self._statement() for _ in range(1 + int(rng.random() * min(2, room)))]
+        lines = [head, *(_INDENT + line for line in body)]
+        if head.startswith("if") and rng.random() < 0.25:
+            lines.extend(("else:", _INDENT + self._statement()))
         return lines
 
     def _head(self) -> str:

@@ -28,6 +28,12 @@ def sentences(rng: Random) -> str:
     return " ".join(told)
 
 
+def prose(rng: Random) -> str:
+    """Five to nine ordinary sentences about the same people, mostly longer than 40 words."""
+    people = [name(rng), name(rng)]
+    return " ".join(_sentence(rng, people) for _ in range(5 + int(rng.random() * 5)))
+
+
 def turn_text(rng: Random) -> str:
     """What one side says in an exchange of another kind: mostly the request, which is copied and not met."""
     maker = _TURNS[int(rng.random() * len(_TURNS))]

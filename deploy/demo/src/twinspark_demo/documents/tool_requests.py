@@ -20,9 +20,9 @@ _THING_LEADS = (
 )
 _ASKING_THING_LEADS = ("What is the ", "What's the ", "Do you know the ", "Can you tell me the ", "Can I have the ")
 _ACTION_LEADS = ("", "", "", "Please, ", "Hi, ", "Hey, ", "OK, ")
-_COMMAND_TAILS = ("", "", "", ".", ".", " please", ", please", " please.", "!", " now", " for me", " for me please",
-                  ", thanks", ". Thanks", ", thank you.")  # fmt: skip
-_QUESTION_TAILS = ("?", "?", "?", "?", "", " please?", ", please?", " now?", "? Thanks")
+_COMMAND_TAILS = ("", "", "", ".", ".", " please", ", please", " please.", "!", " now", " right now", " for me",
+                  " for me please", ", thanks", ". Thanks", ", thank you.")  # fmt: skip
+_QUESTION_TAILS = ("?", "?", "?", "?", "", " please?", ", please?", " now?", " right now?", "? Thanks")
 _OPEN_TAILS = ("", "", "", "", ".", ".", ".", "!", " please", ", please", ", please.", ", thanks.")
 _OPEN_QUESTION_TAILS = ("?", "?", "", ".", ", please?")
 _BOTH_LEADS = ("First ", "First, ", "Two things: ", "Please do two things: ", "Both: ", "Two requests: ",

@@ -18,6 +18,8 @@ _PLEASE = "{| please|, please| for me| now}"
 
 TALES: Mapping[str, Phrase] = {
     "get_weather": Phrase(
+        "{Should I take|Do I need|Shall I pack|Must I pack} {an umbrella|boots|a coat|warm clothes} {for|in} <city>? "
+        "{Check|Look up|Get|Find} the {weather|forecast} {there|of the city|for it|first}{.|}",
         f"{_TRAVEL} and {{I|we}} {_WISH} know the weather {{there|of that city}}{_END}",
         f"{_TRAVEL}. {{How is|What is|What about}} the weather {{there|in that city|in town}}?",
         f"{_TRAVEL}. {{Will it rain there?|Is it cold there?|Is it warm outside there?|Do I need a coat?}}",
@@ -28,6 +30,9 @@ TALES: Mapping[str, Phrase] = {
         "The weather in <city>{. What|: what} is it {now|today|like}?",
     ),
     "get_time": Phrase(
+        "{Is it|Would it be} {still early enough|a good hour|night|morning|a good moment|dinner time} "
+        "{|for a call |to call somebody |to phone my uncle }in <city>? {Look up|Get|Check|Find|Tell me} the {time"
+        "|local time|hour}{| there| of the city}{.|}",
         f"{_PERSON}. {{What time is it there|What is the time there|How late is it there|What time is it}}?",
         f"{_PERSON} and I {_WISH} know the {{time|local time|hour}} there{_END}",
         f"{{Look at|Check|Read|Look up}} the {{clock|time}} in <city> and {_TELL}{_END}",
@@ -37,6 +42,8 @@ TALES: Mapping[str, Phrase] = {
         "The time in <city>{. What|: what} is it{| now| there}?",
     ),
     "get_stock_price": Phrase(
+        "{Should I sell|Should we buy|Is it wise to keep|Is it time to sell} <symbol>? {Check|Look up|Get|Tell me} "
+        "the {stock |share |}price{| first| of it| of the stock}{.|}",
         f"I {_WISH} {{buy|sell|watch}} <symbol>. {{What does a share cost|What is the stock price|How much is a "
         f"share}}?",
         f"{{Look up|Check|Find|Get}} the {{share|stock}} price of <symbol> and {_TELL}{_END}",
@@ -50,6 +57,8 @@ TALES: Mapping[str, Phrase] = {
         "The stock <symbol>{. What|: what} does it cost{| now| today}?",
     ),
     "get_population": Phrase(
+        "{Is <country> crowded|Is <country> nearly empty|Do many live in <country>}? {Look up|Find|Tell me|Check} {how "
+        "many people live there|the population|its population|the number of people}{.|}",
         "{I read a book about|My friend comes from|We moved to|She was born in} <country>. {How many people live "
         "there?|"
         "What is the population there?|How many inhabitants does it have?|Tell me its population.}",
@@ -64,6 +73,8 @@ TALES: Mapping[str, Phrase] = {
         "The population of <country>{. What|: what} is it?",
     ),
     "translate": Phrase(
+        "{Does <word> sound nice|Do they have <word>|Is <word> long|Is <word> hard to say} in <language>? "
+        "{Translate it|Translate the word|Give me the translation}{| into that language| please}{.|}",
         f"{{Take|Look at|Use}} the word <word> and {{translate it|put it|turn it}} into <language>{_END}",
         f"{{Translate|Say}} <word> {{into|to}} <language> and {_TELL}{_END}",
         "I {found|heard|read|saw} the word <word>. {How do you say it in <language>?|What does it mean in <language>?|"
@@ -76,6 +87,8 @@ TALES: Mapping[str, Phrase] = {
         "<word>{?|}",
     ),
     "send_message": Phrase(
+        "{Does <person> know|Did anybody tell <person>|Has <person> heard it}? {|I think not. }{Send a message"
+        "|Write a message|Send the message|Send this}: <text>",
         f"{{Write|Make}} the message '<text>' and send it to <person>{_END}",
         f'{{Write|Send}} <person> the message "<text>" and {_DONE}{_END}',
         "<person> {is at home|is late|waits for me|has a phone|does not know}. {Send this message|Write a message}: "
@@ -86,6 +99,8 @@ TALES: Mapping[str, Phrase] = {
         f"The message is '<text>'. {{Send it to|It goes to|It is for}} <person>{_PLEASE}{_END}",
     ),
     "set_alarm": Phrase(
+        "{Will I be awake|Can I be up|Will I wake up} {at|by} <time>? {Set an alarm for it|Set the alarm|Better set "
+        "an alarm|Wake me then}{.|}",
         f"{{Set|Put}} {{the|an|my}} alarm {{for|to|at}} <time> and {{wake me|turn it on|start it|wake me up}}{_END}",
         f"{{Set|Make}} an alarm {{for|at}} <time> and {_DONE}{_END}",
         "{I get up|I must be awake|The bus leaves|We start|My shift starts} at <time>. {Set an alarm.|Set the alarm "
@@ -98,6 +113,8 @@ TALES: Mapping[str, Phrase] = {
         "{Take the clock|Open the clock|Go to the clock} and set an alarm {for|at} <time>{.|}",
     ),
     "set_timer": Phrase(
+        "{Are <minutes> minutes enough|Is the egg done in <minutes> minutes|Can you wait <minutes> minutes}? "
+        "{Set a timer|Start the timer|Set a timer and we will see|Start a timer for it}{.|}",
         f"Set {{the|a}} timer {{for|to}} <minutes> minutes and {{start it|let it run|begin|run it}}{_END}",
         f"{{Start|Set}} a timer {{of|for}} <minutes> minutes and {_DONE}{_END}",
         "{The eggs|The rice|My soup|The wash|The bread|A game} {needs|takes|has} <minutes> minutes. {Start a timer.|"
@@ -108,6 +125,11 @@ TALES: Mapping[str, Phrase] = {
         f"{{Take|Open}} the timer and set it to <minutes> minutes{_PLEASE}{_END}",
     ),
     "play_song": Phrase(
+        "{I am in a good mood|I am in the right mood|We are all in a party mood|The evening is long|My head hurts"
+        "|It is too quiet|The radio is broken}. {Play|Start|Put on} the {song|track} <title>{| for me| for us| now"
+        "| please}{.|}",
+        "{Do you know|Have you got|Did you hear|Is there} the {song|track} <title>? {Play it|Put it on|Let me hear it"
+        "|Start it}{.| for me.|}",
         f"{{Find|Look for|Take|Get|Choose}} the {{song|track}} <title> and play it{_PLEASE}{_END}",
         f"{{Play|Start}} the song <title> and {{let me hear it|turn it up|make it loud|{_DONE[1:-1]}}}{_END}",
         "{I am sad|We have a party|I want to dance|I feel like music|I like music|I am Ben|I am at home}. {Play the "
@@ -120,6 +142,8 @@ TALES: Mapping[str, Phrase] = {
         f"I {{like|love}} <title> and {_WISH} hear that song{_END}",
     ),
     "convert_money": Phrase(
+        "{Are <amount> dollars enough|Is a bill of <amount> dollars much} in <currency>? {Convert it"
+        "|Convert the money|Do the conversion}{.|}",
         f"{{Take|Count}} <amount> dollars and {{convert|change|exchange}} {{it|them}} {{to|into}} <currency>{_END}",
         f"{{Convert|Change|Exchange}} <amount> dollars {{to|into}} <currency> and {_TELL}{_END}",
         f"{{Convert|Work out the value of}} <amount> <currency> and {_TELL}{_END}",
@@ -133,6 +157,13 @@ TALES: Mapping[str, Phrase] = {
         "{The price is|The sum is|My bill is} <amount> <currency>. {Convert it.|Convert the money.|What is it worth?}",
     ),
     "search_files": Phrase(
+        "{Somewhere|Deep|Hidden} {in my computer|in these folders|on the server|in the archive|on my desk} {lies|is"
+        "|must be|hides|sits} {the file|a file named|a file called} <name>{. |: }{Search for it|Look for it|Find it"
+        "|Find it for me|Look it up}{.|}",
+        "{I know|I believe|They say} that there are {files|some files|many files} {named|called} <name>{| here"
+        "| on the computer}. {Search for them|Find them|Look for them|Look where they are}{.|}",
+        "{Did I delete|Have I lost|Did somebody move} the {file|files} <name>? {Search for it|Find it|Look for it"
+        "|Search for them}{.|}",
         f"{{Find|Search|Look for|Search for}} the file <name> and {{show me where it is|tell me where it is|tell me "
         f"the "
         f"place|give me the list|{_TELL[1:-1]}}}{_END}",
@@ -147,6 +178,8 @@ TALES: Mapping[str, Phrase] = {
         "{Is there|Do I have} a file <name>{? Look for it.|? Find it.|? Search for it.}",
     ),
     "read_file": Phrase(
+        "{Is <path> worth reading|Is there anything in <path>|Is <path> empty}? {Read it|Open it|Read the file"
+        "|Show it to me}{.|}",
         f"{{Open|Take|Get}} the file <path> and {{read it|show me what it says|print it|show the text|read it to me|"
         f"tell me "
         f"what is in it|tell me what it says|show me the content}}{_END}",
@@ -160,6 +193,8 @@ TALES: Mapping[str, Phrase] = {
         "The file <path>{. What|: what} does it say?",
     ),
     "book_table": Phrase(
+        "{Is <restaurant> full|Is there room at <restaurant>|Is <restaurant> open}? {Book|Reserve|Get} a table for "
+        "<people>{ people|}{.|}",
         f"{{Call|Go to|Choose|Take}} <restaurant> and {{book|reserve}} a table for <people>{_END}",
         f"{{Book|Reserve}} a table {{at|in}} <restaurant> for <people> {{people |}}and {_DONE}{_END}",
         "{My mother has a birthday|We are hungry|I have guests|It is Friday}. {Book|Reserve|Get} a table at "
@@ -174,6 +209,8 @@ TALES: Mapping[str, Phrase] = {
         f"<people> {{guests|friends|people}} come {_SOON} and we need a table at <restaurant>{{.|}}",
     ),
     "get_distance": Phrase(
+        "{Is <origin> far from <target>|Can I walk from <origin> to <target>|Is it far from <origin> to <target>}? "
+        "{Tell me|Look up|Get|Check} {the distance|how far it is|the km}{.|}",
         f"{{Take|Look at|Check}} the way from <origin> to <target> and tell me {{how far it is|the distance|the "
         f"km}}{_END}",
         f"{{Measure|Look up|Find|Get}} the distance {{from <origin> to|between <origin> and}} <target> and "
@@ -191,6 +228,8 @@ TALES: Mapping[str, Phrase] = {
         "The cities are <origin> and <target>. {How far apart are they?|What is the distance?|How far is it?}",
     ),
     "create_note": Phrase(
+        "{Will I remember this|Can I keep all this in mind|Did I write it down}? {Make a note|Write a note"
+        "|Save a note|Better make a note}: <text>",
         f"{{Take|Open|Make|Start}} a note and write '<text>'{{| in it| there}}{_END}",
         f'{{Write|Make|Save}} the note "<text>" and {{keep it|save it|{_DONE[1:-1]}}}{_END}',
         "{I forget everything|I have to remember something|My memory is bad|I have an idea}. {Make|Write|Take|Save} a "
@@ -203,6 +242,10 @@ TALES: Mapping[str, Phrase] = {
         "I {thought of|heard|read} '<text>'. {Make a note of it.|Note it down.|Write it down.|Save that as a note.}",
     ),
     "turn_on": Phrase(
+        "{Why is it so dark|Is it cold here|Can you reach it|Are my hands full}? {Turn on|Switch on|Start} the <device>"
+        "{| please| for me}{.|}",
+        "{I cannot|I can not|Nobody can} {find|see|get to} the {button|remote|plug}. {Turn on|Switch on|Start} the "
+        "<device>{| please| for me| for us}{.|}",
         f"{{Go to|Find|Take|Look for}} the <device> and {{turn it on|switch it on|start it}}{_PLEASE}{_END}",
         f"{{Turn on|Switch on|Start}} the <device> and {{let it run|leave it on|{_DONE[1:-1]}}}{_END}",
         "{I am cold|I come home soon|It is late|I cannot see|I am in the room|We are here}. {Turn on the <device>|"

@@ -70,14 +70,14 @@ SHORT = Stage(
 LONG = Stage(
     name="long",
     feeds=(Feed("short", 1024, 36, NOISY), Feed("short", 1024, 36, NOISY), Feed("long", 9216, 4, NOISY)),
-    steps=5000,
+    steps=7000,
     learning_rates=(1e-3, 3e-4),
     prompt_weight=0.02,
 )
 RECOVERY = Stage(
     name="recovery",
     feeds=(Feed("short", 1024, 36, SPARSE), Feed("long", 9216, 4, SPARSE), Feed("short", 1024, 36, SPARSE_CHAINED)),
-    steps=2000,
+    steps=2500,
     learning_rates=(3e-4, 2e-5),
     prompt_weight=0.02,
     indexer_rates=(3e-4, 3e-5),

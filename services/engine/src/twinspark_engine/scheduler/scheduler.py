@@ -60,6 +60,8 @@ class Scheduler:
         self._admitted: list[RequestEvent] = []
         self._epoch = 0
         self._step = 0
+        self.num_admissions = [0] * limits.num_slots
+        """Requests that were given each slot, by slot."""
         self.num_yields = 0
         """Times that a request gave up its slot."""
 
@@ -252,6 +254,7 @@ class Scheduler:
         running = RunningRequest(request, slot, waiting.delivery, self._next_turn, is_short)
         self._slots[slot] = running
         self._last_turns[slot] = self._next_turn
+        self.num_admissions[slot] += 1
         self._next_turn += 1
         self._admitted += events_of_admission(running, now)
         return Admission(slot, request)

@@ -1,5 +1,6 @@
 """GET /v1/models and GET /v1/models/{id}."""
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -7,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.errors import unknown_model
 from twinspark_gateway.gateway import Gateway, gateway_of
+from twinspark_gateway.generation import EngineModel
 
 router = APIRouter()
 
@@ -41,6 +43,7 @@ def _describe(gateway: Gateway) -> dict[str, Any]:
         "max_model_len": context_length,
         "context_length": context_length,
         "aliases": list(gateway.settings.model_aliases),
+        "engine": _describe_engine(model),
         "system_fingerprint": model.fingerprint if model is not None else None,
         "sampling_defaults": {
             "temperature": defaults.temperature,
@@ -49,4 +52,16 @@ def _describe(gateway: Gateway) -> dict[str, Any]:
             "min_p": defaults.min_p,
             "repetition_penalty": defaults.repetition_penalty,
         },
+    }
+
+
+def _describe_engine(model: EngineModel | None) -> dict[str, int] | None:
+    """Sizes that no reply depends on, for tools that test just this; None until the engine was reached."""
+    if model is None:
+        return None
+    return {
+        "slots": model.num_slots,
+        "vocabulary_size": model.vocabulary_size,
+        "max_top_logprobs": model.max_top_logprobs,
+        **asdict(model.sizes),
     }

@@ -11,6 +11,7 @@ from twinspark_demo.documents.turn import Setting, Turn
 
 KIND = "arithmetic"
 _SMALL_SHARE, _LARGE_SHARE = 0.15, 0.03
+_STANDING_SHARE = 0.08
 
 _EXPRESSION = {
     "+": Phrase("<a> + <b>", "<a> + <b>", "<a>+<b>", "<a> plus <b>", "<a> plus <b>", "<a> added to <b>"),
@@ -39,6 +40,9 @@ _QUESTION = Phrase(
     "{what is|what's} the {result|answer|value|solution} of <x>{?|}",
     "{what do you get|what is the result|what comes out} {if|when} you {compute|calculate|evaluate} <x>{?|}",
     "<x> is how much{?|}",
+    "{what is|what's|how much is} <x> {in|written in|as} {numbers|digits|figures|a number}{?|}",
+    "{what|how much|which number} {comes out|do i get|does it show|is shown} {if|when} {i|somebody|you} "
+    "{type|enter|put} <x> into {a|my|the} {calculator|pocket calculator|machine|computer}?",
     "do you know what <x> is?",
     "{how much|what} {do|does} <x> {make|give|equal|come to}?",
     "{i need|i want|give me} {the result of |the answer to |the value of |}<x>{.|}",
@@ -62,6 +66,23 @@ _PLAIN = Phrase(
         "solve <x>",
         "please compute <x>{|.}",
     ),
+)
+_STANDING = Phrase(  # somewhere, with words behind it
+    "{the|this|our} {next |last |first |second |}{task|problem|line|example|question} {on|in|from} {my sheet"
+    "|the book|page two|the wall|my paper|the screen|the test|the lesson} {is|is|was|reads|goes} <x>{,|;} {and|but} "
+    "{i|we|my friends} {do not know it|cannot do it|cannot do this|have no idea|need help|got stuck"
+    "|do not know the answer|must know the answer|forgot how it works|need the answer|want to be sure}{.|.|}",
+    "{i|we|my brothers} {have to|had to|must|should|need to|try to} {do|solve|work out|calculate|compute} "
+    "<x>{| for school| today| before noon| in my head| for a test}{, but| and|, and| but} {i|we} {cannot"
+    "|do not know how|need help|got stuck|want to check it|have no paper|have no calculator|forgot how}{.|.|}",
+    "<x> {is|was} {the task|my task|the problem|what i have to solve|what we had to do|on the test|the question}{."
+    "|, help me.|, what is the answer?|, what is it?|}",
+    "{i|we|they} {got|had|wrote|have} <x> {in|on} {the test|my homework|a quiz|my notes}{. what is it?"
+    "|. what is the answer?|, what comes out?|, how much is it?|. is it hard? tell me the answer.}",
+    "{there is|it says|here stands|i see} <x> {on|in} {the board|my book|this sheet|the exam}{, please solve it."
+    "|. solve it.|, what is the result?|. what is it?|}",
+    "{check|a check|a quick one|a test|mental arithmetic|number puzzle}{:|,|.} {what is <x>?"
+    "|<x>, how much is it?|<x> gives what?|how much do <x> make?|<x>{?|}}",
 )
 _QUOTED = Phrase("what is <x>?", "<x>?", "what's <x>?", "how much is <x>?", "<x>", "<x> equals what?", "<x> is what?")
 _CLAUSE = Phrase(
@@ -111,6 +132,8 @@ def _request(rng: Random, operation: str, a: int, b: int) -> str:
     if rng.random() < INDIRECT_SHARE / (1 - PLAIN_SHARE):
         x = _EXPRESSION[operation].write(rng, **slots)
         return indirect(rng, _QUOTED.write(rng, x=x), _CLAUSE.write(rng, x=x))
+    if rng.random() < _STANDING_SHARE / (1 - PLAIN_SHARE - INDIRECT_SHARE):
+        return plain(rng, _STANDING.write(rng, x=_EXPRESSION[operation].write(rng, **slots)))
     draw = rng.random()
     if draw < 0.16:
         task = _ORDER[operation].write(rng, **slots)

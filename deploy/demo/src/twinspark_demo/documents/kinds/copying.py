@@ -11,7 +11,7 @@ from twinspark_demo.documents.open_text import text
 from twinspark_demo.documents.phrase import Phrase
 from twinspark_demo.documents.politeness import PLAIN_SHARE, instruction, order, plain, upper_first
 from twinspark_demo.documents.remarks import with_remark
-from twinspark_demo.documents.said import object_text, sentences, turn_text
+from twinspark_demo.documents.said import object_text, prose, sentences, turn_text
 from twinspark_demo.documents.turn import Setting, Turn
 from twinspark_demo.documents.words import NOUNS
 
@@ -22,7 +22,7 @@ _REPEATING_SHARE, _SAID_SHARE, _SAID_ELSEWHERE_SHARE = 0.45, 0.25, 0.3
 # A token of a code is about one character and the text stands in the document twice.
 _TOKENS_FOR_WORDING, _CHARACTERS_PER_TOKEN = 80, 1.2
 _QUOTES = (('"', '"'), ('"', '"'), ("'", "'"), ("`", "`"), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"))
-_ELSEWHERE = (sentences, sentences, sentences, turn_text, turn_text, turn_text, object_text)
+_ELSEWHERE = (sentences, sentences, sentences, prose, turn_text, turn_text, turn_text, object_text)
 _NESTED_SHARE, _MOST_NESTED_WORDS = 0.03, 12
 _FENCES = (("```\n", "\n```"), ("<text>", "</text>"), ("---\n", "\n---"), ("<text>\n", "\n</text>"))
 

@@ -19,7 +19,7 @@ MOST_NEEDLES, MANY_NEEDLES, MOST_FURTHER = 40, 33, 8
 _BEGINNING, _NEEDLE, _LONG_NEEDLE, _FURTHER = 45, 24, 42, 60
 _AROUND = 8  # a code costs more than its characters, a turn has marks
 _CHARACTERS_PER_TOKEN = 1.95  # of filler
-_LEAST_FILLER, _LONG_SHARE = 16, 0.15
+_LEAST_FILLER, _LONG_SHARE = 16, 0.25
 _SHORT_NEEDLES_SHARE = 0.5  # of documents: only with short sentences do many codes fit into a short row
 
 _LISTED = ("{}: {}", "- {}: {}", "{} - {}", "{} = {}", "* {} {}")

@@ -1,0 +1,107 @@
+"""Single-line faults of a running engine, each with the gate that must find it through HTTP and what that gate says."""
+
+from dataclasses import dataclass
+
+from support.planted_fault import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class GateFault:
+    """`says`: part of the gate's line in the table."""
+
+    gate: str
+    says: str
+    fault: Fault
+
+
+GATE_FAULTS = (
+    GateFault(
+        "batchexact",
+        "differ; request",
+        Fault(
+            "one carry shared by two members",
+            "twinspark_kernels.kda.reference",
+            "M = state.index_select(0, index)",
+            "M = state.index_select(0, index[:1].expand_as(index))",
+        ),
+    ),
+    GateFault(
+        "batchexact",
+        "a request was answered with 503",
+        Fault(
+            "requests are answered with an error",
+            "twinspark_engine.servicer",
+            "        self._check_serving()\n        stream = ",
+            "        raise EngineDrainingError\n        stream = ",
+        ),
+    ),
+    GateFault(
+        "chunkexact",
+        "differ; grouped with",
+        Fault(
+            "a position counted over the group",
+            "twinspark_engine.runner.row_buffers",
+            "torch.arange(segment.start, segment.end, out=",
+            "torch.arange(segment.start + first // 64 * 64, segment.end + first // 64 * 64, out=",
+        ),
+    ),
+    GateFault(
+        "boundaries",
+        "tokens in a group: ",
+        Fault(
+            "a block written by the wrong slot",
+            "twinspark_kernels.paged",
+            "blocks = self.table[slots, rows >> ",
+            "blocks = self.table[torch.where(slots < 0, slots, slots.amax()), rows >> ",
+        ),
+    ),
+    GateFault(
+        "boundaries",
+        "tokens of a longer prompt: ",
+        Fault(
+            "a block's first row written to the block before",
+            "twinspark_kernels.paged",
+            "blocks = self.table[slots, rows >> ",
+            "blocks = self.table[slots, (rows - 1).clamp(min=0) >> ",
+        ),
+    ),
+    GateFault(
+        "transcripts",
+        "of 14 differ; ",
+        Fault(
+            "norms have no epsilon", "twinspark_kernels.rms_norm.reference", "keepdim=True) + eps)", "keepdim=True))"
+        ),
+    ),
+    GateFault(
+        "cancel",
+        "differ; request",
+        Fault(
+            "a request that is cancelled takes another's carry along",
+            "twinspark_engine.runner.runner",
+            "            if slot in self._slots:\n                self._free(slot)\n",
+            "            if slot in self._slots:\n                self._free(slot)\n"
+            "                self._state.reset_slot(min(self._slots, default=slot))\n",
+        ),
+    ),
+    GateFault(
+        "cancel",
+        "of the KV blocks are in use",
+        Fault(
+            "the blocks of a cancelled request are lost",
+            "twinspark_engine.scheduler.scheduler",
+            "        for slot in cancelled:\n            self._free(slot)\n",
+            "        for slot in cancelled:\n            del self._slots[slot]\n"
+            "            self._reservations._tables[slot] = None\n",
+        ),
+    ),
+    GateFault(
+        "lone-slot",
+        "differ; slot",
+        Fault(
+            "a slot begins with what its last request left",
+            "twinspark_engine.model.state",
+            "self.recurrent[slot].zero_()",
+            "self.recurrent[slot].mul_(1.0)",
+        ),
+    ),
+)

@@ -1,0 +1,44 @@
+"""What the gates send fits the server, whatever its sizes."""
+
+import pytest
+
+from twinspark_tools.gates import batchexact, boundaries, cancel, transcripts
+from twinspark_tools.gates.chunkexact import partner_lengths
+from twinspark_tools.gates.prompts import draw_prompt
+from twinspark_tools.gates.server import ServerInfo
+
+SERVED = ServerInfo("m", "f", 32768, 2048, 20, 4, 256, 4, 4096, 2048, 1024)
+SMALL = ServerInfo("m", "f", 480, 300, 0, 2, 256, 4, 4096, 2048, 1024)
+
+
+def test_boundaries_are_met_on_both_sides_of_pools_cells_blocks_and_chunks() -> None:
+    lengths = boundaries.boundary_lengths(SERVED)
+    assert lengths == sorted(set(lengths))
+    for boundary in (4, 20, 64, 256, 2048, 4096):
+        assert {boundary - 1, boundary, boundary + 1} <= set(lengths)
+
+
+@pytest.mark.parametrize("info", [SERVED, SMALL], ids=["served", "small"])
+def test_prompt_and_output_of_every_request_fit_the_window_and_the_vocabulary(info: ServerInfo) -> None:
+    staying, leaving = cancel.build_asks(info)
+    asks = [*batchexact.build_asks(info, 12), *transcripts.build_asks(info).values(), *staying, leaving]
+    assert all(len(ask.prompt) > 0 and len(ask.prompt) + ask.max_tokens <= info.context_length for ask in asks)
+    assert all(0 <= token_id < info.vocabulary_size for ask in asks for token_id in ask.prompt)
+    assert max(boundaries.boundary_lengths(info)) + boundaries.MAX_TOKENS <= info.context_length
+
+
+def test_every_kind_of_sampling_is_sent_with_several_lengths() -> None:
+    asks = batchexact.build_asks(SERVED, 12)
+    assert {str(ask.sampling) for ask in asks} == {str(sampling) for sampling in batchexact.SAMPLINGS}
+    assert len({len(ask.prompt) for ask in asks}) == 12
+    assert len({ask.max_tokens for ask in asks}) == 4
+
+
+def test_a_partner_is_shorter_than_the_long_prompt_and_leaves_room_in_its_chunk() -> None:
+    assert partner_lengths(SERVED, 6181) == {"a short prompt": 64, "a long prompt": 1088}
+    assert partner_lengths(SERVED, 1000) == {"a short prompt": 64}
+
+
+def test_a_longer_prompt_of_one_name_begins_with_the_shorter() -> None:
+    assert draw_prompt(SERVED, "x", 50)[:20] == draw_prompt(SERVED, "x", 20)
+    assert draw_prompt(SERVED, "x", 20) != draw_prompt(SERVED, "y", 20)
