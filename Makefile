@@ -49,7 +49,7 @@ bench: setup ## Benchmark a running server (BASE_URL=http://127.0.0.1:8000); JSO
 	@$(PYTHON_BIN) -m twinspark_tools.bench --base-url "$(BASE_URL)"
 
 demo-eval: setup ## Score the demo model on a running server (BASE_URL=http://127.0.0.1:8000 KINDS=copy,json COUNT=50 SEED=1)
-	@$(PYTHON_BIN) -m twinspark_demo.evaluation --base-url "$(BASE_URL)" --kinds "$(KINDS)" --count "$(COUNT)" --json build/demo-eval.json $(if $(SEED),--seed "$(SEED)") $(if $(MODEL),--model "$(MODEL)")
+	@$(PYTHON_BIN) -m twinspark_demo.evaluation --base-url "$(BASE_URL)" --kinds "$(KINDS)" --count "$(COUNT)" --json build/demo-eval.json $(if $(SEED),--seed "$(SEED)")
 
 clean: ## Remove the environment, generated stubs and caches
 	@rm -rf .venv .setup.lock protos/gen build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache

@@ -9,8 +9,8 @@ import pytest
 from support.free_ports import pick_free_ports
 from support.launched import Launched
 from support.running_chat import post
+from twinspark_demo.drafts.template import DEMO_FOLDER
 from twinspark_demo.evaluation.drawing import draw_prompts
-from twinspark_demo.evaluation.template import DEMO_FOLDER, load_template, render
 from twinspark_demo.knowledge import FUNCTIONS
 
 pytestmark = [
@@ -42,28 +42,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
         yield launched.wait_healthy()
 
 
-def chat(demo: Launched, messages: list[Any]) -> dict[str, Any]:
-    """The reply; its only choice ended by itself."""
-    status, reply = post(demo.port, "/v1/chat/completions", {"messages": messages, "temperature": 0, "max_tokens": 400})
+def chat(demo: Launched, messages: list[Any], functions: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The reply to a conversation in which these functions are offered; its only choice ended by itself."""
+    tools = [function.as_tool() for function in FUNCTIONS if function.name in functions]
+    body = {"messages": messages, "tools": tools, "temperature": 0, "max_tokens": 400}
+    status, reply = post(demo.port, "/v1/chat/completions", body)
     assert status == 200, reply
-    assert reply["choices"][0]["finish_reason"] == "stop", reply
+    assert reply["choices"][0]["finish_reason"] in ("stop", "tool_calls"), reply
     return reply
 
 
 def content_of(reply: dict[str, Any]) -> str:
     content: str = reply["choices"][0]["message"]["content"]
     return content
-
-
-def complete(demo: Launched, text: str, functions: tuple[str, ...]) -> str:
-    """Raw continuation of a request with tools."""
-    tools = [function.as_tool() for function in FUNCTIONS if function.name in functions]
-    prompt = render(load_template(DEMO_FOLDER), [{"role": "user", "content": text}], tools)
-    status, reply = post(demo.port, "/v1/completions", {"prompt": prompt, "temperature": 0, "max_tokens": 200})
-    assert status == 200, reply
-    assert reply["choices"][0]["finish_reason"] == "stop", reply
-    continued: str = reply["choices"][0]["text"]
-    return continued
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -95,12 +86,33 @@ def test_a_detail_of_the_first_turn_is_remembered_in_the_fourth(demo: Launched) 
     assert content_of(chat(demo, messages)) == "Brumlo"
 
 
-def test_a_request_that_needs_a_tool_is_answered_by_its_call(demo: Launched) -> None:
-    text = complete(demo, "What is the weather in Malvorn?", ("get_weather", "set_timer", "read_file"))
-    call = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Malvorn</arg_value></tool_call>"
-    assert text == f"</think>{call}"
+def calls_of(reply: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Name and arguments of each call; with calls the reply says so and has no text."""
+    (choice,) = reply["choices"]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
+    functions = [call["function"] for call in choice["message"]["tool_calls"]]
+    return [(function["name"], json.loads(function["arguments"])) for function in functions]
+
+
+def test_a_request_that_needs_a_tool_is_answered_by_its_call_and_its_result_is_told(demo: Launched) -> None:
+    messages: list[Any] = [{"role": "user", "content": "What is the weather in Malvorn?"}]
+    offered = ("get_weather", "set_timer", "read_file")
+    reply = chat(demo, messages, offered)
+    assert calls_of(reply) == [("get_weather", {"city": "Malvorn"})]
+    message = reply["choices"][0]["message"]
+    call_id, returned = message["tool_calls"][0]["id"], {"sky": "cloudy", "degrees": 7}
+    result = {"role": "tool", "tool_call_id": call_id, "content": json.dumps(returned)}
+    told = content_of(chat(demo, [*messages, message, result], offered))
+    assert "cloudy" in told and "7" in told
+
+
+def test_two_requests_in_one_are_two_calls(demo: Launched) -> None:
+    text = "What is the weather in Malvorn? Also set a timer for 12 minutes."
+    reply = chat(demo, [{"role": "user", "content": text}], ("get_weather", "set_timer", "read_file"))
+    assert calls_of(reply) == [("get_weather", {"city": "Malvorn"}), ("set_timer", {"minutes": 12})]
 
 
 def test_a_request_that_no_tool_fits_is_answered_in_words(demo: Launched) -> None:
-    text = complete(demo, "What is the weather in Malvorn?", ("set_timer", "read_file"))
-    assert text == "</think>I have no tool for that."
+    reply = chat(demo, [{"role": "user", "content": "What is the weather in Malvorn?"}], ("set_timer", "read_file"))
+    assert content_of(reply) == "I have no tool for that."
+    assert "tool_calls" not in reply["choices"][0]["message"]

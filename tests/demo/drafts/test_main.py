@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from twinspark_demo.drafts.__main__ import main
 from twinspark_demo.drafts.measure import measure
 from twinspark_demo.drafts.report import JUDGED_KINDS
-from twinspark_demo.evaluation.template import DEMO_FOLDER
+from twinspark_demo.drafts.template import DEMO_FOLDER
 from twinspark_demo.training.model import ForwardOptions, Predictions, TrainingBatch
 from twinspark_engine.model.config import ModelConfig
 

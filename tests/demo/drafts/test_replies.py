@@ -8,8 +8,8 @@ from tokenizers import Tokenizer
 
 from support.planted_fault import Fault, planted
 from twinspark_demo.drafts.replies import Reply, right_replies
+from twinspark_demo.drafts.template import load_template, render
 from twinspark_demo.evaluation.drawing import draw_prompts
-from twinspark_demo.evaluation.template import load_template, render
 from twinspark_demo.rows.encode import Encoder
 
 COUNT = 12

@@ -16,10 +16,10 @@ from fakes.engine_model import FakeModel
 from support.scripts import encode
 from support.tiny_tokenizer import build_tokenizer, write_folder
 from twinspark.engine.v1 import engine_pb2 as pb
+from twinspark_demo.drafts.template import load_template, render
 from twinspark_demo.evaluation.drawing import draw_prompts, kinds
 from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, sample_text
 from twinspark_demo.evaluation.prompt import Prompt
-from twinspark_demo.evaluation.template import load_template, render
 from twinspark_gateway.app import build_app
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.drain import Drain

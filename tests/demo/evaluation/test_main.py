@@ -31,8 +31,8 @@ def rows(result: Result) -> dict[str, list[str]]:
     return {cells[0]: cells[1:] for cells in lines if cells and cells[0] in kinds()}
 
 
-async def test_a_perfect_server_scores_100_everywhere(start_server: Any, template_folder: Path, tmp_path: Path) -> None:
-    result = await evaluate(await start_server(), "--model", template_folder, "--json", tmp_path / "x" / "report.json")
+async def test_a_perfect_server_scores_100_everywhere(start_server: Any, tmp_path: Path) -> None:
+    result = await evaluate(await start_server(), "--json", tmp_path / "x" / "report.json")
     assert result.exit_code == 0, result.output
     assert list(rows(result)) == list(kinds())
     for kind, cells in rows(result).items():
@@ -111,12 +111,10 @@ async def test_a_reply_that_runs_to_its_limit_is_wrong(start_server: Any) -> Non
     assert "finish_reason is length" in result.stderr
 
 
-async def test_a_refused_request_counts_as_wrong_and_is_shown(
-    start_server: Any, template_folder: Path, tmp_path: Path
-) -> None:
+async def test_a_refused_request_counts_as_wrong_and_is_shown(start_server: Any, tmp_path: Path) -> None:
     url = await start_server(failure=RankLostError("rank 1 is lost"))
     report = tmp_path / "r.json"
-    result = await evaluate(url, "--kinds", "facts,tool_none", "--model", template_folder, "--json", report)
+    result = await evaluate(url, "--kinds", "facts,tool_none", "--json", report)
     assert result.exit_code == 1
     assert rows(result)["facts"][1:3] == rows(result)["tool_none"][1:3] == ["0.0", "0.0"]
     assert "answered 503" in result.stderr
@@ -133,16 +131,22 @@ async def test_a_server_whose_engine_is_not_there_is_not_asked(start_server: Any
     assert not (tmp_path / "r.json").exists()
 
 
-async def test_another_template_than_the_served_one_is_refused(
-    start_server: Any, template_folder: Path, tmp_path: Path
+async def test_tools_are_offered_through_chat_and_a_call_of_another_form_is_wrong(
+    start_server: Any, known: Any, tmp_path: Path
 ) -> None:
-    text = (template_folder / "chat_template.jinja").read_text()
-    (tmp_path / "chat_template.jinja").write_text(text.replace("Reasoning Effort", "Effort"))
-    result = await evaluate(await start_server(), "--kinds", "tool_one", "--model", tmp_path)
+    def plant(_: str, right: str) -> str:
+        return right.replace("</arg_value>", "", 1)
+
+    kinds_ = ",".join(kind for kind in kinds() if kind.startswith("tool_"))
+    result = await evaluate(await start_server(plant), "--kinds", kinds_, "--json", tmp_path / "r.json")
     assert result.exit_code == 1
-    assert "not the one that is served" in result.output
-    result = await evaluate(await start_server(), "--kinds", "tool_one", "--model", tmp_path / "nowhere")
-    assert "give --model" in result.output
+    shares = {kind: cells[1:3] for kind, cells in rows(result).items()}
+    assert shares["tool_one"] == shares["tool_two"] == ["0.0", "0.0"]
+    # Their right replies call nothing.
+    assert shares["tool_result"] == shares["tool_none"] == ["100.0", "100.0"]
+    assert all("# Tools" in text for text in known.texts)
+    failures = json.loads((tmp_path / "r.json").read_text())["failures"]
+    assert all("<tool_call>" in failure["reply"] or "<arg_key>" in failure["reply"] for failure in failures)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from support.paged import paged
+from twinspark_demo.drafts.template import DEMO_FOLDER, load_template, render
 from twinspark_demo.evaluation.answer import Answer
 from twinspark_demo.evaluation.drawing import draw_prompts
 from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, sample_text
 from twinspark_demo.evaluation.prompt import Prompt
-from twinspark_demo.evaluation.reply import read_completion
+from twinspark_demo.evaluation.reply import Reply
 from twinspark_demo.evaluation.scoring import is_right
-from twinspark_demo.evaluation.template import DEMO_FOLDER, load_template, render
 from twinspark_engine.model import dsa_layer
 from twinspark_engine.model.config import ModelConfig
 from twinspark_engine.model.model import Model
@@ -107,7 +107,7 @@ def answerer() -> Answerer:
         assert len(ids) > 8_000
         output = generate(runner, ids)
         text = tokenizer.decode(output[:-1], skip_special_tokens=False)
-        return Answer(read_completion(text, ()), text)
+        return Answer(Reply(text.partition("</think>")[2]), text)
 
     return answer
 

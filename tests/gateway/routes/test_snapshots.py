@@ -13,6 +13,8 @@ from support.scripts import say
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
+# Ends of ids: 32 digits of a reply, 24 of a call.
+RANDOM = "([-_])([0-9a-f]{32}|[0-9a-f]{24})$"
 REPLY = "why not</think>\n\nhello wörld"
 
 
@@ -21,7 +23,11 @@ def plain(reply: Any) -> Any:
     if isinstance(reply, str):
         reply = json.loads(reply) if reply.startswith("{") else reply
     if isinstance(reply, dict):
-        fixed = {"id": lambda v: re.sub("([-_])([0-9a-f]{32}|[0-9a-f]{24})$", r"\1*", v), "created": lambda v: 0, "age_s": lambda v: 0}
+        fixed = {
+            "id": lambda v: re.sub(RANDOM, r"\1*", v),
+            "created": lambda v: 0,
+            "age_s": lambda v: 0,
+        }
         return {key: fixed[key](value) if key in fixed else plain(value) for key, value in reply.items()}
     if isinstance(reply, list):
         return [plain(item) for item in reply]
@@ -55,7 +61,8 @@ async def test_chat(start_gateway: Any, snapshot: SnapshotAssertion, case: str) 
 
 
 CALLS = (
-    "why</think>Look.<tool_call>f<arg_key>x</arg_key><arg_value>ö</arg_value></tool_call>\n<tool_call>g</tool_call> Done."
+    "why</think>Look.<tool_call>f<arg_key>x</arg_key><arg_value>ö</arg_value></tool_call>\n"
+    "<tool_call>g</tool_call> Done."
 )
 
 

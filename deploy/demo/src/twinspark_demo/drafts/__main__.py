@@ -10,9 +10,9 @@ import typer
 
 from twinspark_demo.drafts.measure import KindDrafts, measure
 from twinspark_demo.drafts.report import JUDGED_KINDS, build_report, format_table, is_good_enough, weights_digest
+from twinspark_demo.drafts.template import FILE
 from twinspark_demo.evaluation.drawing import COUNT, SEED, expand_kinds
 from twinspark_demo.evaluation.report import prepare_file
-from twinspark_demo.evaluation.template import FILE
 from twinspark_engine.model.checkpoint_error import CheckpointError
 
 NEEDED_FILES = ("config.json", FILE, "tokenizer.json")

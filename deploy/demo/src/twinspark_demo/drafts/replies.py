@@ -8,7 +8,7 @@ from jinja2 import Template
 from numpy.typing import NDArray
 
 from twinspark_demo.conversation import Conversation
-from twinspark_demo.evaluation import template
+from twinspark_demo.drafts import template
 from twinspark_demo.evaluation.prompt import Prompt
 from twinspark_demo.row_batch import TokenClass
 from twinspark_demo.rows.encode import Document, Encoder

@@ -9,12 +9,10 @@ from typing import Annotated, Any
 
 import openai
 import typer
-from jinja2 import Template
 from openai import AsyncOpenAI
 
 from twinspark_demo.evaluation.drawing import COUNT, SEED, draw_prompts, expand_kinds
 from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, TOKENS_PER_SENTENCE, sample_text
-from twinspark_demo.evaluation.prompt import ask
 from twinspark_demo.evaluation.report import (
     build_report,
     format_failures,
@@ -24,7 +22,6 @@ from twinspark_demo.evaluation.report import (
 )
 from twinspark_demo.evaluation.scoring import KindScore, score_kind
 from twinspark_demo.evaluation.server import Server, root_address
-from twinspark_demo.evaluation.template import DEMO_FOLDER, load_template
 
 TIMEOUT_SECONDS = 600
 
@@ -40,19 +37,17 @@ def main(
     kinds: Annotated[str, typer.Option(help="Kinds, separated by commas; empty: all.")] = "",
     count: Annotated[int, typer.Option(min=1, help="Prompts of each kind.")] = COUNT,
     seed: Annotated[int, typer.Option(help="Another seed, other prompts.")] = SEED,
-    model: Annotated[Path, typer.Option(help="The served folder; its chat template is read.")] = DEMO_FOLDER,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the report as JSON.")] = None,
     api_key: Annotated[str, typer.Option(help="Key, if the server asks for one.")] = "none",
 ) -> None:
     """Score the answers of a running server."""
     try:
         address = root_address(base_url)
-        settings = {"base_url": address, "count": count, "seed": seed, "model": model.name}
+        settings = {"base_url": address, "count": count, "seed": seed}
         if json_file is not None:
             prepare_file(json_file)
         names = expand_kinds(kinds)
-        template = _template_for(names, model)
-        scores, served = asyncio.run(_score(address, api_key, template, names, settings))
+        scores, served = asyncio.run(_score(address, api_key, names, settings))
     except openai.APIConnectionError:
         sys.exit(f"no server answers at {base_url}: start one with `make run`, or give BASE_URL=")
     except openai.APIStatusError as error:
@@ -68,28 +63,17 @@ def main(
     raise typer.Exit(0 if is_good_enough(scores) else 1)
 
 
-def _template_for(names: Sequence[str], folder: Path) -> Template | None:
-    if not any(name.startswith("tool_") for name in names):
-        return None
-    try:
-        return load_template(folder)
-    except OSError as error:
-        raise EvaluationError(f"{folder} has no chat template, which the tool kinds need: give --model") from error
-
-
 async def _score(
-    base_url: str, api_key: str, template: Template | None, names: Sequence[str], settings: dict[str, Any]
+    base_url: str, api_key: str, names: Sequence[str], settings: dict[str, Any]
 ) -> tuple[list[KindScore], Mapping[str, Any]]:
     """Scores in order of names, and what the server says of itself."""
     async with AsyncOpenAI(
         base_url=f"{base_url}/v1", api_key=api_key, max_retries=0, timeout=TIMEOUT_SECONDS
     ) as client:
         served = (await client.models.list()).data[0]
-        server = Server(client, served.id, template)
+        server = Server(client, served.id)
         if not await server.is_ready():
             raise EvaluationError(f"the server at {base_url} is not ready: wait until its /health answers 200")
-        if not await server.renders_alike(ask("Hello")):
-            raise EvaluationError("the chat template of --model is not the one that is served")
         settings["tokens_per_filler_sentence"] = await _measure_filler(server)
         scores = []
         for name in names:

@@ -13,7 +13,7 @@ class Answer:
 
     reply: Reply = NO_REPLY
     text: str = ""
-    """As it came: a chat's content, or all the text of a completion."""
+    """As it came: the content, then each call."""
     reasoning: str = ""
     prompt_tokens: int = 0
     """Of the last prompt."""

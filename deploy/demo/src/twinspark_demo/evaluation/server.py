@@ -1,18 +1,17 @@
 """A running server through the openai client: one prompt in, one answer out."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
-from jinja2 import Template
 from openai import AsyncOpenAI
 
 from twinspark_demo.evaluation.answer import Answer
 from twinspark_demo.evaluation.prompt import Message, Prompt
-from twinspark_demo.evaluation.reply import Reply, read_completion
-from twinspark_demo.evaluation.template import render
+from twinspark_demo.evaluation.reply import Reply, read_message
 
 MAX_TOKENS = 1_536
 """More than the longest right reply needs; a reply that runs on ends here and is wrong."""
@@ -39,14 +38,10 @@ class Server:
 
     client: AsyncOpenAI
     model: str
-    template: Template | None
-    """The served folder's; needed for prompts with tools."""
 
     async def answer(self, prompt: Prompt, sampling: Sampling) -> Answer:
         """Run the whole conversation of a prompt."""
         try:
-            if prompt.tools:
-                return await self._complete(prompt, sampling)
             return await self._chat(prompt, sampling)
         except openai.APIStatusError as error:
             return Answer(error=f"answered {error.status_code}: {error.message}", is_failed_request=True)
@@ -65,54 +60,31 @@ class Server:
 
     async def count_tokens(self, text: str) -> int | None:
         """Tokens of a text; None where the server has no /tokenize."""
-        ids = await self._tokenize({"prompt": text, "add_special_tokens": False})
-        return None if ids is None else len(ids)
-
-    async def renders_alike(self, messages: Sequence[Message]) -> bool:
-        """Whether the server makes the same prompt of a conversation as this program's template; True if it is mute."""
-        if self.template is None:
-            return True
-        theirs = await self._tokenize({"messages": list(messages)})
-        ours = await self._tokenize({"prompt": render(self.template, messages), "add_special_tokens": False})
-        return theirs == ours
-
-    async def _tokenize(self, body: Mapping[str, Any]) -> list[int] | None:
+        body = {"model": self.model, "prompt": text, "add_special_tokens": False}
         try:
-            found: Any = await self.client.post("/tokenize", cast_to=object, body={"model": self.model, **body})
+            found: Any = await self.client.post("/tokenize", cast_to=object, body=body)
         except openai.NotFoundError:
             return None
-        ids: list[int] = found["tokens"]
-        return ids
+        return len(found["tokens"])
 
     async def _chat(self, prompt: Prompt, sampling: Sampling) -> Answer:
-        messages: list[Any] = list(prompt.messages)
+        messages: list[Any] = [_as_sent(message) for message in prompt.messages]
+        fields: dict[str, Any] = {**sampling, **({"tools": prompt.tools} if prompt.tools else {})}
         turns = _Turns()
         for text in (*prompt.later_turns, None):
             given = await self.client.chat.completions.create(
-                model=self.model, messages=messages, max_tokens=MAX_TOKENS, **_fields(sampling)
+                model=self.model, messages=messages, max_tokens=MAX_TOKENS, **fields
             )
             choice = given.choices[0]
             turns.add(given.usage, choice.finish_reason)
             message = choice.message
             content, reasoning = message.content or "", _reasoning_of(message)
             if text is None:
-                return turns.end(Reply(content), content, reasoning)
+                calls = _calls_of(message)
+                return turns.end(_read(prompt, content, calls), _as_text(content, calls), reasoning)
             kept = {"reasoning_content": reasoning} if prompt.sends_reasoning else {}
             messages += [{"role": "assistant", "content": content, **kept}, {"role": "user", "content": text}]
         raise AssertionError("the last turn returns")
-
-    async def _complete(self, prompt: Prompt, sampling: Sampling) -> Answer:
-        if self.template is None:
-            raise ValueError("prompts with tools need the chat template")
-        given = await self.client.completions.create(
-            model=self.model,
-            prompt=render(self.template, prompt.messages, prompt.tools),
-            max_tokens=MAX_TOKENS,
-            **_fields(sampling),
-        )
-        choice, turns = given.choices[0], _Turns()
-        turns.add(given.usage, choice.finish_reason)
-        return turns.end(read_completion(choice.text, prompt.tools), choice.text, "")
 
 
 @dataclass(slots=True)
@@ -130,13 +102,33 @@ class _Turns:
         self.reasons.append(finish_reason)
 
     def end(self, reply: Reply, text: str, reasoning: str) -> Answer:
-        other = next((reason for reason in self.reasons if reason != "stop"), None)
+        other = next((reason for reason in self.reasons if reason not in ("stop", "tool_calls")), None)
         error = "" if other is None else f"finish_reason is {other}"
         return Answer(reply, text, reasoning, self.prompt_tokens, self.output_tokens, error)
 
 
-def _fields(sampling: Sampling) -> dict[str, Any]:
-    return dict(sampling)
+def _as_sent(message: Message) -> Message:
+    """A message in the form of the chat API: arguments as JSON."""
+    calls = [
+        {**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
+        for call in message.get("tool_calls", ())
+    ]
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _calls_of(message: Any) -> list[tuple[str, str]]:
+    """Name and arguments, as JSON, of each call."""
+    return [
+        (call.function.name, call.function.arguments) for call in message.tool_calls or () if call.type == "function"
+    ]
+
+
+def _read(prompt: Prompt, content: str, calls: Sequence[tuple[str, str]]) -> Reply:
+    return read_message(content, calls) if prompt.tools else Reply(content)
+
+
+def _as_text(content: str, calls: Sequence[tuple[str, str]]) -> str:
+    return content + "".join(f"[{name} {arguments}]" for name, arguments in calls)
 
 
 def _reasoning_of(message: Any) -> str:

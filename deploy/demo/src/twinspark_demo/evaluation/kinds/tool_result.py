@@ -8,6 +8,7 @@ from twinspark_demo.evaluation.kinds.calls import BY_NAME, draw_result
 from twinspark_demo.evaluation.prompt import Prompt, Wording
 
 WORDINGS = tool_one.WORDINGS
+CALL_ID = "call_1"
 
 
 def make(rng: random.Random, wording: Wording) -> Prompt:
@@ -17,7 +18,12 @@ def make(rng: random.Random, wording: Wording) -> Prompt:
     result = draw_result(rng, BY_NAME[call.name])
     messages = (
         *asked.messages,
-        {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls": [call.as_message_part()]},
-        {"role": "tool", "content": json.dumps(result)},
+        {
+            "role": "assistant",
+            "content": "",
+            "reasoning_content": "",
+            "tool_calls": [{"id": CALL_ID, **call.as_message_part()}],
+        },
+        {"role": "tool", "tool_call_id": CALL_ID, "content": json.dumps(result)},
     )
     return Prompt("tool_result", messages, list(result.values()), wording.held_out, tools=asked.tools)

@@ -7,14 +7,14 @@ import pytest
 from jinja2.exceptions import TemplateError
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from twinspark_demo.drafts.template import load_template, render
 from twinspark_demo.evaluation.drawing import draw_prompts, kinds
-from twinspark_demo.evaluation.template import load_template, render
 
 
 @pytest.mark.parametrize("kind", [kind for kind in kinds() if not kind.startswith("needle")])
-def test_every_prompt_is_rendered_as_transformers_does(kind: str, template_folder: Path) -> None:
-    source = (template_folder / "chat_template.jinja").read_text()
-    template = load_template(template_folder)
+def test_every_prompt_is_rendered_as_transformers_does(kind: str, served_folder: Path) -> None:
+    source = (served_folder / "chat_template.jinja").read_text()
+    template = load_template(served_folder)
     for prompt in draw_prompts(kind, 12):
         messages: list[Any] = list(prompt.messages)
         expected, _ = render_jinja_template(
@@ -23,20 +23,20 @@ def test_every_prompt_is_rendered_as_transformers_does(kind: str, template_folde
         assert render(template, messages, prompt.tools) == expected[0]
 
 
-def test_text_outside_ascii_and_markup_stays_as_it_is(template_folder: Path) -> None:
+def test_text_outside_ascii_and_markup_stays_as_it_is(served_folder: Path) -> None:
     messages: list[Any] = [
         {"role": "user", "content": "<b>wörld</b>"},
         {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": ["é", 1]}}}]},
         {"role": "tool", "content": "ü"},
     ]
-    source = (template_folder / "chat_template.jinja").read_text()
+    source = (served_folder / "chat_template.jinja").read_text()
     expected, _ = render_jinja_template([messages], chat_template=source, add_generation_prompt=True)
-    assert render(load_template(template_folder), messages) == expected[0]
+    assert render(load_template(served_folder), messages) == expected[0]
 
 
-def test_a_role_that_the_template_refuses_is_an_error(template_folder: Path) -> None:
+def test_a_role_that_the_template_refuses_is_an_error(served_folder: Path) -> None:
     with pytest.raises(TemplateError):
-        render(load_template(template_folder), [{"role": "robot", "content": ""}])
+        render(load_template(served_folder), [{"role": "robot", "content": ""}])
 
 
 def test_blocks_are_trimmed_and_loops_may_break(tmp_path: Path) -> None:

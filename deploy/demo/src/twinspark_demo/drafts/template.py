@@ -1,4 +1,4 @@
-"""Renders conversations with the served folder's chat template, for requests that the chat API does not take yet.
+"""Renders conversations with a served folder's chat template, where no server does it.
 
 The same environment as Transformers gives to templates: sandboxed, blocks trimmed, `tojson` without escapes.
 """
