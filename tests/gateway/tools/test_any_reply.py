@@ -167,3 +167,14 @@ def test_no_split_changes_a_message_and_nothing_is_lost(
 def merged(text: str) -> list[int]:
     """Ids of ordinary text in the tokenizer's own way, apart from what would make it a token."""
     return [token for part in text.replace("<", "\ufdd0<\ufdd0").split("\ufdd0") if part for token in encode(part)]
+
+
+def test_a_character_that_a_tag_interrupts_is_dropped(tokenizer: Tokenizer) -> None:
+    half = encode("é")[:1]
+    call = [*encode("<tool_call>f<arg_key>x</arg_key><arg_value>a"), *half, *encode("</arg_value></tool_call>")]
+    for prompt in ("<think></think>", "<think>"):
+        assert read(tokenizer, OFFER, [*call, OBSERVATION], prompt=prompt)[2] == [("f", '{"x":"a"}')]
+    assert read(tokenizer, OFFER, [*half, *encode("<tool_call>g</tool_call>")], prompt="<think></think>")[:2] == (
+        "",
+        "",
+    )
