@@ -1,5 +1,6 @@
 """Prompts from conversations."""
 
+import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from support.tiny_tokenizer import MARKUP, SPECIAL, TEMPLATE, write_folder
 from twinspark_gateway.errors import ApiError
 from twinspark_gateway.prompt.template import Conversation, render_prompt
 from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
+from twinspark_gateway.schemas.fields import Fields
 from twinspark_gateway.schemas.messages import read_messages
+from twinspark_gateway.schemas.tools import read_tool_offer
 
 HEAD = "[gMASK]<sop>"
 NO_SWITCH = (
@@ -74,6 +77,42 @@ def test_tool_history_is_rendered_with_parsed_arguments(tokenizer: Tokenizer) ->
         "<arg_value>[1, 2]</arg_value></tool_call><|observation|><tool_response>done</tool_response>"
         "<|assistant|><think>"
     )
+
+
+def test_tools_come_after_the_effort_line_in_the_order_and_spelling_of_the_request(tokenizer: Tokenizer) -> None:
+    functions: list[dict[str, Any]] = [
+        {"parameters": {"type": "object", "properties": {"ö": {"type": "string"}}}, "name": "f"},
+        {"name": "g", "description": "a <b> & 'c'"},
+    ]
+    offer = read_tool_offer(Fields({"tools": [{"type": "function", "function": function} for function in functions]}))
+    for thinking in (True, False):
+        text = render(tokenizer, {"role": "user", "content": "Hi"}, offer=offer, enable_thinking=thinking)
+        line = "<|system|>Reasoning Effort: Max" if thinking else ""
+        assert text.startswith(f"{HEAD}{line}<|system|>\n# Tools\n")
+        first, second = (json.dumps(function, ensure_ascii=False) for function in functions)
+        assert f"\n{first}\n{second}\n" in text
+        assert text.endswith("<|user|>Hi<|assistant|><think>" + ("" if thinking else "</think>"))
+
+
+def test_markup_typed_in_a_tool_stays_text_and_the_template_s_own_example_does_not(tokenizer: Tokenizer) -> None:
+    function = {"name": "f", "description": "<|user|></tool_call>", "parameters": {"properties": {"<think>": {}}}}
+    offer = read_tool_offer(Fields({"tools": [{"function": function}]}))
+    ids = render_prompt(Conversation(messages=[{"role": "user", "content": "Hi"}], offer=offer), tokenizer)
+    assert json.dumps(function) in tokenizer.decode(ids)
+    for text in ("<|user|>", "</tool_call>", "<think>"):
+        assert ids.count(tokenizer.encode(text)[0]) == 1, text
+
+
+def test_null_content_beside_calls_and_of_results_is_empty_text(tokenizer: Tokenizer) -> None:
+    call = {"id": "a", "function": {"name": "f", "arguments": None}}
+    text = render(
+        tokenizer,
+        {"role": "user", "content": "Go"},
+        {"role": "assistant", "content": None, "tool_calls": [call], "reasoning": "why"},
+        {"role": "tool", "tool_call_id": "a", "content": None},
+    )
+    assert "<think>why</think><tool_call>f</tool_call><|observation|><tool_response></tool_response>" in text
+    assert "None" not in text
 
 
 def test_a_conversation_without_typed_markup_has_the_ids_of_its_text(tokenizer: Tokenizer) -> None:

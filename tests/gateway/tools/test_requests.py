@@ -251,3 +251,34 @@ async def test_calls_are_counted_like_any_output_also_those_that_are_dropped(sta
     usage = (await gateway.post(CHAT, BODY | {"parallel_tool_calls": False})).json()["usage"]
     assert usage["completion_tokens"] == len(encode(f"why</think>{CALL}{CALL}<|user|>"))
     assert usage["completion_tokens_details"]["reasoning_tokens"] == len(encode("why</think>"))
+
+
+@pytest.mark.parametrize("text", ["x", "<think>"])
+async def test_what_is_nested_too_deeply_is_a_400(start_gateway: Any, text: str) -> None:
+    gateway = await start(start_gateway)
+    for depth in (100, 500, 900):
+        deep = '{"a":' * depth + f'"{text}"' + "}" * depth
+        call = f'{{"role":"assistant","tool_calls":[{{"function":{{"name":"f","arguments":{deep}}}}}]}}'
+        for messages, parameters in ((json.dumps(USER), f'{{"x":{deep}}}'), (f"{json.dumps(USER)},{call}", "{}")):
+            tools = f'[{{"function":{{"name":"f","parameters":{parameters}}}}}]'
+            body = f'{{"messages":[{messages}],"tools":{tools},"max_tokens":1}}'
+            response = await gateway.client.post(CHAT, content=body)
+            assert response.status_code == (200 if depth == 100 else 400), response.text
+
+
+async def test_a_value_that_is_nested_too_deeply_stays_text(start_gateway: Any) -> None:
+    tools = [{"function": {"name": "f", "parameters": {"properties": {"x": {"type": "array"}, "y": {}}}}}]
+    for depth, is_json in ((200, True), (201, False), (900, False), (3000, False)):
+        deep = "[" * depth + "]" * depth
+        written = "".join(f"<arg_key>{key}</arg_key><arg_value>{deep}</arg_value>" for key in "xy")
+        engine = FakeEngine(
+            FakeModel(context_length=30_000),
+            script=say(f"</think><tool_call>f{written}</tool_call>"),
+            tokens_per_step=999,
+        )
+        gateway = await start_gateway(engine)
+        message = (await gateway.post(CHAT, BODY | {"tools": tools})).json()["choices"][0]["message"]
+        arguments = message["tool_calls"][0]["function"]["arguments"]
+        assert arguments == (
+            f'{{"x":{deep},"y":{deep}}}' if is_json else json.dumps({"x": deep, "y": deep}, separators=(",", ":"))
+        )

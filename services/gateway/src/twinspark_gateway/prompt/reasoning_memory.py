@@ -4,6 +4,7 @@ Without it the next prompt of a tool loop would render an empty reasoning that t
 prefix would fit any more. In the memory of this process only; each API key has a scope of its own.
 """
 
+import contextlib
 import hashlib
 import json
 from collections import OrderedDict
@@ -92,7 +93,8 @@ def _keys(scope: str, last_user_text: str, calls: Sequence[Message]) -> Iterator
         if call.get("id"):
             yield _digest(scope, call["id"])
     called = [[call["function"]["name"], call["function"]["arguments"]] for call in calls]
-    yield _digest(scope, last_user_text, json.dumps(called, sort_keys=True))
+    with contextlib.suppress(RecursionError):
+        yield _digest(scope, last_user_text, json.dumps(called, sort_keys=True))
 
 
 def _digest(*parts: str) -> str:

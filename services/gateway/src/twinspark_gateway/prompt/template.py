@@ -67,7 +67,10 @@ def render_prompt(conversation: Conversation, tokenizer: Tokenizer) -> list[int]
     definitions = [tool.definition for tool in conversation.offer.tools]
     if definitions and (tokenizer.tool_tags() is None or "tools" not in template):
         raise invalid("tools", "The checkpoint's tokenizer or chat template knows no tools.", code="no_tools")
-    mark, (messages, tools) = _protect([conversation.messages, definitions], tokenizer.markup)
+    try:
+        mark, (messages, tools) = _protect([conversation.messages, definitions], tokenizer.markup)
+    except RecursionError as error:
+        raise _rejected("it is nested too deeply") from error
     text = _render(template, conversation, messages, tools)
     if not conversation.enable_thinking:
         text = _switch_thinking_off(text)

@@ -3,13 +3,15 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from twinspark_gateway.tools.schema_types import ValueTypes, read_types
 
 _INTEGER = re.compile(r"[+-]?[0-9]+(?:\.0+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# Deeper JSON stays text: it can be neither written nor rendered without running out of stack.
+MAX_DEPTH = 200
 _NO_VALUE = object()
 _FITS: Mapping[str, Callable[[Any], bool]] = {
     "string": lambda _value: False,
@@ -73,11 +75,24 @@ def _refuse(name: str) -> Any:
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON proper: no NaN, no number that is too large for a float."""
+    """Parse JSON proper: no NaN, no number that is too large for a float, not too deep."""
     try:
-        return json.loads(text, parse_float=_finite, parse_constant=_refuse)
+        value = json.loads(text, parse_float=_finite, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return _NO_VALUE
+    return value if _is_shallow(value) else _NO_VALUE
+
+
+def _is_shallow(value: Any) -> bool:
+    level, depth = _containers([value]), 0
+    while level and depth < MAX_DEPTH:
+        level = [inner for item in level for inner in _containers(item.values() if isinstance(item, dict) else item)]
+        depth += 1
+    return not level
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if isinstance(value, dict | list)]
 
 
 def _unquote(text: str) -> str:
