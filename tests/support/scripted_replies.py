@@ -9,6 +9,7 @@ inside the reasoning. Expected are `reasoning`, `content`, `calls` as [name, arg
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,7 @@ def load_rows() -> list[ScriptedReply]:
     return rows
 
 
+@cache
 def load_tools() -> list[dict[str, Any]]:
     """Give the tools that the rows offer, as a request has them."""
     tools: list[dict[str, Any]] = json.loads((FOLDER / "tools.json").read_text())

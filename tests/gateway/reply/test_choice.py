@@ -1,21 +1,21 @@
 """One choice: from the engine's steps to text, counts and log probabilities."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.scripted_engine import EOS, ScriptedEngine
 from support.scripts import USER, encode
 from support.tiny_tokenizer import write_folder
-from twinspark_gateway.generation import Admitted, Event, Finished, Generation, Step, TokenLogprob
+from twinspark_gateway.generation import Generation
 from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
 from twinspark_gateway.reply.chat_reader import ChatReader
 from twinspark_gateway.reply.choice import Choice, Delta, Ended
 from twinspark_gateway.reply.text_reader import CompletionReader, TextReader
 
-EOS = frozenset({273, 277, 279})
 OPEN_PROMPT = (278, 283)
 CLOSED_PROMPT = (278, 283, 284)
 
@@ -25,29 +25,6 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     loaded = load_tokenizer(write_folder(tmp_path_factory.mktemp("choice")))
     assert loaded is not None
     return loaded
-
-
-@dataclass
-class ScriptedEngine:
-    """Says given steps and notices how far it was read."""
-
-    steps: Sequence[Sequence[int]]
-    num_sent: int = 0
-    was_closed: bool = False
-    events: list[Event] = field(default_factory=list)
-
-    async def generate(self, generation: Generation) -> AsyncGenerator[Event, None]:
-        """Run the script."""
-        try:
-            yield Admitted(0, 1, 0)
-            for step in self.steps:
-                self.num_sent += 1
-                yield Step(step, [TokenLogprob(-float(token)) for token in step])
-            last = self.steps[-1][-1] if self.steps else None
-            reason = "stop" if last in EOS else "length"
-            yield Finished(reason, last if last in EOS else None, 2, self.num_sent, 0, 0.0, 0.0, 0.0)
-        finally:
-            self.was_closed = True
 
 
 @dataclass

@@ -10,17 +10,19 @@ import pytest
 
 from fakes.engine import FakeEngine
 from fakes.engine_model import FakeModel
+from support.scripted_engine import EOS, ScriptedEngine
 from support.scripted_replies import ScriptedReply, as_text, load_rows, load_tools
 from support.scripts import encode
+from twinspark_gateway.generation import Generation
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.chat_reader import ChatReader
+from twinspark_gateway.reply.choice import Choice, Delta, Ended
 from twinspark_gateway.schemas.fields import Fields
 from twinspark_gateway.schemas.tools import read_tool_offer
 
 CHAT = "/v1/chat/completions"
 USER = {"role": "user", "content": "hello"}
 ROWS = load_rows()
-EOS = frozenset({273, 277, 279})
 FILLER = encode("x")
 
 
@@ -45,23 +47,30 @@ class Message:
     reasoning: str = ""
     content: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
-    listed: list[int] = field(default_factory=list)
 
 
-def read(tokenizer: Tokenizer, row: ScriptedReply, ids: Sequence[int]) -> Message:
-    """Read a row's output with the reader alone."""
+def reader_of(tokenizer: Tokenizer, row: ScriptedReply) -> ChatReader:
     request = {"tools": load_tools()} | row.request
-    stops = request.get("stop") or []
-    reader = ChatReader(
+    return ChatReader(
         tokenizer,
         encode("<think>" if row.thinking else "<think></think>"),
-        stops,
+        request.get("stop") or [],
         skip_special_tokens=True,
         offer=read_tool_offer(Fields(request)),
         eos_token_ids=EOS,
     )
-    message = Message()
-    ends = set() if request.get("ignore_eos") else {*EOS, *(encode(row.stop_id) if row.stop_id else ())}
+
+
+def ends_of(row: ScriptedReply) -> frozenset[int]:
+    """Give the tokens that end a row's output."""
+    return (frozenset() if row.request.get("ignore_eos") else EOS) | frozenset(
+        encode(row.stop_id) if row.stop_id else ()
+    )
+
+
+def read(tokenizer: Tokenizer, row: ScriptedReply, ids: Sequence[int]) -> Message:
+    """Read a row's output with the reader alone."""
+    reader, ends, message = reader_of(tokenizer, row), ends_of(row), Message()
     for token_id in [*ids, *row.end_token_ids()]:
         safe = reader.end(token_id, None) if token_id in ends else reader.take(token_id, None)
         add(message, safe)
@@ -94,6 +103,31 @@ def test_any_split_at_a_byte_gives_the_same_message(tokenizer: Tokenizer, row: S
         if tuple(ids) not in seen:
             seen.add(tuple(ids))
             assert read(tokenizer, row, ids) == whole, (row.rule, tokenizer.decode(ids))
+
+
+async def run_in_steps(tokenizer: Tokenizer, row: ScriptedReply, steps: Sequence[Sequence[int]]) -> tuple[Message, Any]:
+    """Run a choice over an engine that says these steps."""
+    generation = Generation("r", encode("x"), 10_000, stop_token_ids=encode(row.stop_id) if row.stop_id else ())
+    message, last = Message(), None
+    async for part in Choice(0, generation, reader_of(tokenizer, row), ends_of(row)).run(ScriptedEngine(steps)):
+        if isinstance(part, Delta):
+            add(message, part)
+        elif isinstance(part, Ended):
+            last = (part.finish_reason, part.stop_reason, part.usage)
+    return message, last
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+async def test_any_split_at_a_token_gives_the_same_message_end_and_usage(
+    tokenizer: Tokenizer, row: ScriptedReply
+) -> None:
+    ids = [*row.token_ids(), *row.end_token_ids()]
+    whole = await run_in_steps(tokenizer, row, [ids])
+    check(row, whole[0])
+    assert whole[1][0] == row.finish
+    assert await run_in_steps(tokenizer, row, [[token] for token in ids]) == whole
+    for cut in range(1, len(ids)):
+        assert await run_in_steps(tokenizer, row, [ids[:cut], ids[cut:]]) == whole, (row.rule, cut)
 
 
 async def collect(gateway: Any, body: dict[str, Any]) -> dict[str, Any]:
