@@ -44,7 +44,7 @@ async def run(server: Server) -> Outcome:
 
 
 def partner_lengths(info: ServerInfo, length: int) -> dict[str, int]:
-    """Shorter prompts, which go first and leave less of the chunk: a short one, and one that counts as the long one."""
+    """Shorter prompts, which go first and leave less of the chunk: a short one, and one that counts as long."""
     lengths = {"a short prompt": min(CELL_TOKENS, info.short_prompt_tokens) or CELL_TOKENS}
     if info.short_prompt_tokens + CELL_TOKENS < length:
         lengths["a long prompt"] = info.short_prompt_tokens + CELL_TOKENS
