@@ -171,6 +171,13 @@ def merged(text: str) -> list[int]:
 
 def test_a_character_that_a_tag_interrupts_is_dropped(tokenizer: Tokenizer) -> None:
     half = encode("é")[:1]
+    data = [
+        *encode("<tool_call>f<arg_key>x</arg_key><arg_value>a"),
+        *half,
+        *encode("<arg_key>b</arg_value></tool_call>"),
+    ]
+    assert read(tokenizer, OFFER, data, prompt="<think></think>")[2] == [("f", '{"x":"a<arg_key>b"}')]
+    assert read(tokenizer, OFFER, [*half, *encode("</tool_call>")], prompt="<think></think>")[1] == "</tool_call>"
     call = [*encode("<tool_call>f<arg_key>x</arg_key><arg_value>a"), *half, *encode("</arg_value></tool_call>")]
     for prompt in ("<think></think>", "<think>"):
         assert read(tokenizer, OFFER, [*call, OBSERVATION], prompt=prompt)[2] == [("f", '{"x":"a"}')]
