@@ -52,9 +52,11 @@ async def test_it_is_put_back_and_reported(start_gateway: Any, stream: bool) -> 
     for call in message["tool_calls"]:
         call["id"] = "renumbered"
     assert "<think>why</think>" in (await next_prompt(gateway, message))[0]
-    text, reply = await next_prompt(gateway, message | {"reasoning": "mine"})
-    assert "<think>mine</think>" in text
-    assert "timings" not in reply
+    for own in ("mine", ""):
+        for name in ("reasoning", "reasoning_content"):
+            text, reply = await next_prompt(gateway, message | {name: own})
+            assert f"<think>{own}</think><tool_call>" in text
+            assert "timings" not in reply
 
 
 async def test_it_can_be_switched_off(start_gateway: Any) -> None:
