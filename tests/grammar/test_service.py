@@ -55,8 +55,8 @@ HOSTILE: dict[str, tuple[int, Any, str]] = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def service() -> AsyncIterator[GrammarProcess]:
-    """One service for the tests that leave it as it was. Compiling is limited to a second."""
-    async with run_grammar(COMPILE_SECONDS=1, CACHE_MIB=1, METRICS_PORT=0) as running:
+    """One service for the tests that leave it as it was. Compiling is limited to 3 seconds."""
+    async with run_grammar(COMPILE_SECONDS=3, CACHE_MIB=1) as running:
         yield running
 
 
@@ -261,6 +261,18 @@ async def test_a_lost_compiler_ends_its_compilations_and_nothing_else_and_comes_
         assert (await service.stats()).compiler_restarts_total == 1
         await eventually(lambda: not child.is_running() or child.status() == "zombie", "a child outlives its host", 90)
         await stream.close()
+
+
+@pytest.mark.slow
+async def test_a_compilation_gets_so_much_memory_and_no_more() -> None:
+    schema = {"type": "integer", "multipleOf": 150}
+    async with run_grammar(COMPILE_SECONDS=60, COMPILE_MEMORY_MIB=64) as service:
+        status = await refused(service.compile(SCHEMA, schema))
+        assert status.reason == "GRAMMAR_TOO_COMPLEX"
+        assert "memory" in status.message
+        assert (await service.compile(SCHEMA, INTEGERS)).handle
+    async with run_grammar(COMPILE_SECONDS=60, COMPILE_MEMORY_MIB=4096) as service:
+        assert (await service.compile(SCHEMA, schema)).handle
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -69,7 +70,9 @@ class GrammarProcess:
         values = {"MODEL": DEMO, "PORT": port, "LOG_LEVEL": "debug", "DRAIN_SECONDS": 30} | settings
         variables = {f"TWINSPARK_GRAMMAR_{name}": str(value) for name, value in values.items()}
         command = [sys.executable, "-m", "twinspark_grammar"]
-        self.process = subprocess.Popen(command, env=os.environ | variables, stdout=subprocess.PIPE, text=True)
+        # A file: nobody reads while the service runs, and a full pipe would stop it.
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.process = subprocess.Popen(command, env=os.environ | variables, stdout=self._log)
         self.channel = open_channel(f"127.0.0.1:{port or 1}", _Settings(), max_backoff_seconds=0.2)
         self.stub = GrammarServiceStub(self.channel)
 
@@ -108,8 +111,8 @@ class GrammarProcess:
 
     def read_log(self) -> list[dict[str, Any]]:
         """Give the lines of the log; the process must have ended."""
-        assert self.process.stdout is not None
-        return [json.loads(line) for line in self.process.stdout.read().splitlines() if line.startswith("{")]
+        self._log.seek(0)
+        return [json.loads(line) for line in self._log.read().splitlines() if line.startswith("{")]
 
     def terminate(self) -> None:
         """Ask it to drain and end."""
@@ -131,4 +134,4 @@ async def run_grammar(**settings: Any) -> AsyncIterator[GrammarProcess]:
     finally:
         await service.channel.close()
         service.process.kill()
-        service.process.communicate()
+        service.process.wait()

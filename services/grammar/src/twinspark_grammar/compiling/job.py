@@ -30,7 +30,7 @@ OUT_OF_MEMORY = "bad_alloc"
 TOO_MUCH_MEMORY = "compiling takes more than the memory that one grammar gets"
 PROBE_TOKENS = 128
 MOST_PROBE_SECONDS = 0.3
-"""Of processor time, for all tokens of the probe; an ordinary grammar takes a hundredth of it."""
+"""Of processor time, for all tokens of the probe; ordinary grammars with 2,024 tokens take 1 to 2 ms."""
 
 
 class Refusal(enum.Enum):
