@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from support.waiting import eventually
+from twinspark_gateway.routes import completions
 from twinspark_gateway.web.keys import Keyring, KeysError, load_keys
 
 CHAT = "/v1/chat/completions"
@@ -153,3 +154,37 @@ async def test_each_request_leaves_one_log_line_without_text(start_gateway: Any)
     assert requests[1]["stream"]
     assert requests[2]["param"] == "temperature"
     assert "secret" not in repr(lines)
+
+
+async def test_a_failure_has_the_request_id_and_a_browser_may_read_it(
+    start_gateway: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any) -> None:
+        raise ZeroDivisionError("a secret text")
+
+    monkeypatch.setattr(completions, "read_completion_request", fail)
+    gateway = await start_gateway(cors_origins=("https://app.example",))
+    headers = {"Origin": "https://app.example", "X-Request-Id": "one"}
+    with structlog.testing.capture_logs() as lines:
+        response = await gateway.client.post("/v1/completions", json={"prompt": "a"}, headers=headers)
+        await eventually(lambda: requests_of(lines), "its line is logged")
+    assert (response.status_code, response.json()["error"]["type"]) == (500, "server_error")
+    assert "secret" not in response.text
+    assert response.headers["x-request-id"] == "one"
+    assert response.headers["access-control-allow-origin"] == "https://app.example"
+    assert [(line["status"], line["outcome"]) for line in requests_of(lines)] == [(500, "failed")]
+
+
+async def test_a_browser_may_send_its_key_from_a_listed_origin(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(cors_origins=("https://app.example",), keys_file=keys_file)
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,x-stainless-os"}
+    allowed = await gateway.client.options(CHAT, headers={"Origin": "https://app.example", **asked})
+    assert allowed.status_code == 200
+    assert allowed.headers["access-control-allow-headers"] == "authorization,x-stainless-os"
+    assert allowed.headers["access-control-allow-credentials"] == "true"
+    other = await gateway.client.options(CHAT, headers={"Origin": "https://evil.example", **asked})
+    assert "access-control-allow-origin" not in other.headers
+    anyone = await start_gateway(cors_origins=("*",))
+    response = await anyone.client.get("/health", headers={"Origin": "https://evil.example"})
+    assert response.headers["access-control-allow-origin"] == "*"
+    assert "access-control-allow-credentials" not in response.headers

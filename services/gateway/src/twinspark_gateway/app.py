@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
 
 from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
@@ -28,7 +28,7 @@ from twinspark_gateway.web.keys import Keyring
 log = structlog.get_logger()
 
 
-def build_app(settings: Settings, drain: Drain) -> FastAPI:
+def build_app(settings: Settings, drain: Drain) -> ASGIApp:
     """Build the application; the drain ends its requests.
 
     Reads the checkpoint's small files; raises what their loaders raise.
@@ -77,24 +77,9 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
         await asyncio.gather(polling, return_exceptions=True)
         await engine.close()
 
-    layers = [
-        Middleware(AccessLayer, metrics=metrics, keyring=keyring, open_metrics=settings.open_metrics, drain=drain)
-    ]
-    if settings.cors_origins:
-        layers.insert(
-            0,
-            Middleware(
-                CORSMiddleware,
-                allow_origins=settings.cors_origins,
-                allow_methods=["GET", "POST", "OPTIONS"],
-                allow_headers=["*"],
-                expose_headers=["x-request-id"],
-            ),
-        )
     app = FastAPI(
         title="Twinspark",
         lifespan=lifespan,
-        middleware=layers,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -103,4 +88,22 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
     add_error_replies(app)
     for route in (chat_completions, completions, health, memory, models, tokenize):
         app.include_router(route.router)
-    return app
+    # Around the whole application, and not among its middleware: a failure's reply is made outside of those, and it
+    # needs an id and a browser's headers like any other.
+    layered = AccessLayer(app, metrics=metrics, keyring=keyring, open_metrics=settings.open_metrics, drain=drain)
+    return _allow_origins(layered, settings.cors_origins)
+
+
+def _allow_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        # Browsers refuse credentials beside "*".
+        allow_credentials="*" not in origins,
+        allow_methods=["GET", "POST", "OPTIONS"],
+        # Echoes what is asked for: "*" does not cover Authorization.
+        allow_headers=["*"],
+        expose_headers=["x-request-id"],
+    )
