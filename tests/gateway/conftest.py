@@ -55,7 +55,13 @@ async def serve_gateway(settings: Settings) -> AsyncIterator[str]:
     listener = open_listener("127.0.0.1", 0)
     drain = Drain(settings.drain_seconds)
     app = build_app(settings, drain)
-    server = build_server(app, drain, drain_seconds=settings.drain_seconds, idle_seconds=5)
+    server = build_server(
+        app,
+        drain,
+        drain_seconds=settings.drain_seconds,
+        idle_seconds=settings.idle_seconds,
+        head_seconds=settings.body_timeout_seconds,
+    )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         assert not serving.done()
@@ -87,6 +93,7 @@ async def start_gateway(model_folder: Path) -> AsyncIterator[GatewayFactory]:
                 "engine": address,
                 "engine_poll_seconds": 0.05,
                 "drain_seconds": 1,
+                "idle_seconds": 5,
             }
             values |= settings
             url = await stack.enter_async_context(serve_gateway(Settings(**values)))

@@ -1,15 +1,19 @@
 """Keys, browsers' origins, request ids and the request log."""
 
+import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
+from pydantic import SecretStr
 
 from support.waiting import eventually
 from twinspark_gateway.routes import completions
-from twinspark_gateway.web.keys import Keyring, KeysError, load_keys
+from twinspark_gateway.settings import Settings
+from twinspark_gateway.web.keys import Keyring, KeysError, build_keyring, load_keys
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "a secret text"}], "max_tokens": 2}
@@ -19,6 +23,13 @@ def write_keys(path: Path, text: str, mode: int = 0o600) -> Path:
     path.write_text(text)
     path.chmod(mode)
     return path
+
+
+def write_unnoticed(path: Path, text: str) -> None:
+    """Write another text as if the file had not changed."""
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.fixture
@@ -72,6 +83,33 @@ def test_a_changed_file_is_read_again_and_a_broken_one_closes_every_route(keys_f
     keys_file.chmod(0o600)
     now = 3.0
     assert keyring.find_label({"x-api-key": "sk-three"}) == "carol"
+
+
+async def test_keys_of_the_setting_stand_beside_those_of_the_file(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(keys_file=keys_file, keys="ci: sk-ci, ops: sk-ops")
+    for key, status in (("sk-one", 200), ("sk-ci", 200), ("sk-ops", 200), ("ci: sk-ci", 401)):
+        assert (await gateway.client.get("/v1/models", headers={"x-api-key": key})).status_code == status, key
+    alone = await start_gateway(keys="ci: sk-ci")
+    assert (await alone.client.get("/v1/models")).status_code == 401
+    assert (await alone.client.get("/health")).json() == {"status": "ok"}
+
+
+async def test_sighup_reads_the_keys_again(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(keys_file=keys_file)
+    write_unnoticed(keys_file, "dave: sk-four")
+    os.kill(os.getpid(), signal.SIGHUP)
+    headers = {"x-api-key": "sk-four"}
+    for _ in range(1000):
+        if (await gateway.client.get("/v1/models", headers=headers)).status_code == 200:
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("the new key is not taken")
+
+
+def test_a_keys_setting_that_is_wrong_is_refused_without_showing_a_key(model_folder: Path) -> None:
+    with pytest.raises(KeysError, match="line 2 of the setting keys") as caught:
+        build_keyring(Settings(model=model_folder, keys=SecretStr("a: sk-one,sk-two")))
+    assert "sk-" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

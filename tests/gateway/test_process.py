@@ -158,7 +158,7 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(
 ) -> None:
     drain = Drain(1)
     app = build_app(Settings(model=model_folder, engine=engine_address), drain)
-    server = build_server(app, drain, drain_seconds=1, idle_seconds=5)
+    server = build_server(app, drain, drain_seconds=1, idle_seconds=5, head_seconds=60)
     request = {"prompt": [[5] * 400] * 128, "max_tokens": 1, "echo": True, "logprobs": 5, "stream": True}
     body = json.dumps(request).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()

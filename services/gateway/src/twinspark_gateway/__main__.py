@@ -33,7 +33,13 @@ def main() -> None:
         listener = open_listener(settings.host, settings.port)
     except (TokenizerError, ChatTemplateError, GenerationConfigError, KeysError, AddressTakenError) as error:
         sys.exit(f"twinspark_gateway: {error}")
-    server = build_server(app, drain, drain_seconds=settings.drain_seconds, idle_seconds=settings.idle_seconds)
+    server = build_server(
+        app,
+        drain,
+        drain_seconds=settings.drain_seconds,
+        idle_seconds=settings.idle_seconds,
+        head_seconds=settings.body_timeout_seconds,
+    )
     server.run(sockets=[listener])
 
 

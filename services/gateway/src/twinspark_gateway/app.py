@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import time
 from collections.abc import AsyncIterator, Sequence
 
@@ -23,7 +24,7 @@ from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.access import AccessLayer
 from twinspark_gateway.web.drain import Drain
 from twinspark_gateway.web.error_replies import add_error_replies
-from twinspark_gateway.web.keys import Keyring
+from twinspark_gateway.web.keys import build_keyring
 
 log = structlog.get_logger()
 
@@ -35,7 +36,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
     """
     tokenizer = load_tokenizer(settings.model)
     defaults = load_sampling_defaults(settings.model)
-    keyring = Keyring(settings.keys_file) if settings.keys_file is not None else None
+    keyring = build_keyring(settings)
     log.info(
         "model_folder_read",
         model=settings.served_name,
@@ -44,7 +45,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         keys=keyring is not None,
     )
     if keyring is None and not settings.binds_loopback:
-        log.warning("open_to_the_network", why="host is not loopback and keys_file is not set")
+        log.warning("open_to_the_network", why="host is not loopback and no keys are set")
 
     registry = CollectorRegistry()
     metrics = GatewayMetrics(registry)
@@ -52,9 +53,17 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # The channel belongs to the running event loop.
-        engine = EngineClient(settings.engine, settings, settings.engine_timeout_seconds)
+        engine = EngineClient(
+            settings.engine,
+            settings,
+            timeout_seconds=settings.engine_timeout_seconds,
+            stall_seconds=settings.stall_seconds,
+        )
         monitor = EngineMonitor(
-            engine, poll_seconds=settings.engine_poll_seconds, stale_seconds=settings.engine_timeout_seconds
+            engine,
+            poll_seconds=settings.engine_poll_seconds,
+            stale_seconds=settings.engine_timeout_seconds,
+            is_strict=settings.health_mode == "strict",
         )
         collectors = (EngineCollector(monitor), ProcessCollector(registry=None), PlatformCollector(registry=None))
         for collector in (*collectors, GCCollector(registry=CollectorRegistry())):
@@ -70,6 +79,8 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
             defaults=defaults,
             started_at=int(time.time()),
         )
+        if keyring is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, keyring.reload)
         await monitor.poll()
         polling = asyncio.create_task(monitor.run())
         yield
