@@ -95,15 +95,18 @@ async def test_keys_of_the_setting_stand_beside_those_of_the_file(start_gateway:
 
 
 async def test_sighup_reads_the_keys_again(start_gateway: Any, keys_file: Path) -> None:
-    gateway = await start_gateway(keys_file=keys_file)
+    gateway = await start_gateway(keys_file=keys_file, keys="ci: sk-ci")
     write_unnoticed(keys_file, "dave: sk-four")
     os.kill(os.getpid(), signal.SIGHUP)
     headers = {"x-api-key": "sk-four"}
     for _ in range(1000):
         if (await gateway.client.get("/v1/models", headers=headers)).status_code == 200:
-            return
+            break
         await asyncio.sleep(0.005)
-    raise AssertionError("the new key is not taken")
+    else:
+        raise AssertionError("the new key is not taken")
+    for key, status in (("sk-one", 401), ("sk-ci", 200)):
+        assert (await gateway.client.get("/v1/models", headers={"x-api-key": key})).status_code == status
 
 
 def test_a_keys_setting_that_is_wrong_is_refused_without_showing_a_key(model_folder: Path) -> None:

@@ -7,6 +7,7 @@ from types import FrameType
 from twinspark_gateway.app import build_app
 from twinspark_gateway.prompt.chat_template import ChatTemplateError
 from twinspark_gateway.prompt.tokenizer import TokenizerError
+from twinspark_gateway.request_log import RequestLogError
 from twinspark_gateway.schemas.sampling_defaults import GenerationConfigError
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.drain import Drain
@@ -14,6 +15,15 @@ from twinspark_gateway.web.keys import KeysError
 from twinspark_gateway.web.listener import AddressTakenError, open_listener
 from twinspark_gateway.web.server import build_server
 from twinspark_rpc import configure_logging, load_settings
+
+START_ERRORS = (
+    AddressTakenError,
+    ChatTemplateError,
+    GenerationConfigError,
+    KeysError,
+    RequestLogError,
+    TokenizerError,
+)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -31,7 +41,14 @@ def main() -> None:
     try:
         app = build_app(settings, drain)
         listener = open_listener(settings.host, settings.port)
-    except (TokenizerError, ChatTemplateError, GenerationConfigError, KeysError, AddressTakenError) as error:
+    except (
+        TokenizerError,
+        ChatTemplateError,
+        GenerationConfigError,
+        KeysError,
+        RequestLogError,
+        AddressTakenError,
+    ) as error:
         sys.exit(f"twinspark_gateway: {error}")
     server = build_server(
         app,

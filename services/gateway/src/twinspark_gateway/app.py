@@ -16,7 +16,9 @@ from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
 from twinspark_gateway.gateway import Gateway
 from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
+from twinspark_gateway.prompt.prompt_history import build_history
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
+from twinspark_gateway.request_log import build_request_log
 from twinspark_gateway.routes import chat_completions, completions, health, memory, models, tokenize
 from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.sampling_defaults import load_sampling_defaults
@@ -47,6 +49,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
     if keyring is None and not settings.binds_loopback:
         log.warning("open_to_the_network", why="host is not loopback and no keys are set")
 
+    request_log = build_request_log(settings)
     registry = CollectorRegistry()
     metrics = GatewayMetrics(registry)
 
@@ -77,6 +80,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
             tokenizer=tokenizer,
             names=TokenNames(tokenizer),
             defaults=defaults,
+            history=build_history(tokenizer) if request_log is not None else None,
             started_at=int(time.time()),
         )
         if keyring is not None:
@@ -87,6 +91,8 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         polling.cancel()
         await asyncio.gather(polling, return_exceptions=True)
         await engine.close()
+        if request_log is not None:
+            request_log.close()
 
     app = FastAPI(
         title="Twinspark",
@@ -101,7 +107,14 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         app.include_router(route.router)
     # Around the whole application, and not among its middleware: a failure's reply is made outside of those, and it
     # needs an id and a browser's headers like any other.
-    layered = AccessLayer(app, metrics=metrics, keyring=keyring, open_metrics=settings.open_metrics, drain=drain)
+    layered = AccessLayer(
+        app,
+        metrics=metrics,
+        keyring=keyring,
+        open_metrics=settings.open_metrics,
+        drain=drain,
+        request_log=request_log,
+    )
     return _allow_origins(layered, settings.cors_origins)
 
 

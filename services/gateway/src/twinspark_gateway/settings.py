@@ -84,6 +84,13 @@ class Settings(ServiceSettings, ChannelSettings):
         SecretStr(""), description="API keys as `label: key`, separated by commas, beside those of keys_file."
     )
     open_metrics: bool = Field(False, description="Answer /metrics without a key even where keys are set.")
+    request_log_file: Path | None = Field(
+        None, description="File that gets one JSON line a request, without text; unset: only the process's log has it."
+    )
+    request_log_bytes: int = Field(
+        64 << 20, ge=1 << 10, le=2**40, description="Size in bytes at which the request log begins a new file."
+    )
+    request_log_kept: int = Field(3, ge=1, le=1000, description="Full files of the request log that are kept.")
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Browser origins that may call, separated by commas, or *; empty: cross-origin calls are off."
     )
