@@ -160,6 +160,22 @@ async def test_two_requests_may_carry_one_id(gateway: Any) -> None:
     assert len({request.request_id for request in gateway.engine.requests}) == 2
 
 
+async def test_the_log_lines_of_all_services_carry_the_id_of_the_request(gateway: Any) -> None:
+    with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as lines:
+        for request_id, more in (("whole", {}), ("stream", {"stream": True}), ("two", {"n": 2})):
+            await gateway.client.post(CHAT, json=HELLO | more, headers={"X-Request-Id": request_id})
+        # The engine's server writes them when the call has ended there.
+        await eventually(lambda: len(calls_of(lines)) == 4, lambda: lines)
+    assert sorted(calls_of(lines)) == ["stream", "two", "two", "whole"]
+    assert sorted(line["request_id"] for line in requests_of(lines)) == ["stream", "two", "whole"]
+
+
+def calls_of(lines: list[Any]) -> list[str]:
+    """Give the request ids of the engine's log lines about Generate."""
+    ended = [line for line in lines if line["event"] == "rpc_finished" and line["method"].endswith("/Generate")]
+    return [line["request_id"] for line in ended]
+
+
 def requests_of(lines: list[Any]) -> list[Any]:
     """Give the lines of requests that are worth one."""
     return [line for line in lines if line["event"] == "request" and line["log_level"] == "info"]

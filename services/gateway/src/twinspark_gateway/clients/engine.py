@@ -17,7 +17,7 @@ from twinspark_gateway.convert import (
 )
 from twinspark_gateway.errors import ApiError, from_status, internal_failure
 from twinspark_gateway.generation import EngineModel, EngineStats, Event, Finished, Generation, RankMemory
-from twinspark_rpc import REQUEST_ID_KEY, ChannelSettings, open_channel, read_status
+from twinspark_rpc import ChannelSettings, open_channel, read_status, request_metadata
 
 
 class Generator(Protocol):
@@ -66,8 +66,8 @@ class EngineClient:
 
     async def generate(self, generation: Generation) -> AsyncGenerator[Event, None]:
         """Run one generation, as Generator says."""
-        metadata = ((REQUEST_ID_KEY, generation.request_id),)
-        call = self._stub.Generate(generation_to_proto(generation), metadata=metadata)
+        # The id of the HTTP request, which is in every log line here; the call's own is in the message.
+        call = self._stub.Generate(generation_to_proto(generation), metadata=request_metadata())
         is_finished = False
         with self.calls.follow(generation) as note:
             try:
