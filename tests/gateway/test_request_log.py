@@ -99,6 +99,12 @@ def test_common_prefixes_are_told_by_conversation_in_whole_blocks() -> None:
     assert (other.num_common_own, other.num_common_other) == (0, 192)
 
 
+def test_equal_blocks_after_a_different_one_are_not_common() -> None:
+    history = PromptHistory(None, frozenset())
+    history.note([*[1] * 64, *[2] * 64 * 8])
+    assert history.note([*[3] * 64, *[2] * 64 * 8]).num_common_other == 0
+
+
 def test_prompts_without_turns_have_traits_too_and_old_ones_are_forgotten() -> None:
     history = PromptHistory(None, frozenset())
     assert history.note([5] * 64).num_system_tokens is None

@@ -19,7 +19,7 @@ from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
 from twinspark_gateway.prompt.prompt_history import build_history
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
 from twinspark_gateway.request_log import build_request_log
-from twinspark_gateway.routes import chat_completions, completions, health, memory, models, tokenize
+from twinspark_gateway.routes import chat_completions, completions, health, memory, models, openapi, tokenize
 from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.sampling_defaults import load_sampling_defaults
 from twinspark_gateway.settings import Settings
@@ -103,7 +103,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         redirect_slashes=False,
     )
     add_error_replies(app)
-    for route in (chat_completions, completions, health, memory, models, tokenize):
+    for route in (chat_completions, completions, health, memory, models, openapi, tokenize):
         app.include_router(route.router)
     # Around the whole application, and not among its middleware: a failure's reply is made outside of those, and it
     # needs an id and a browser's headers like any other.
