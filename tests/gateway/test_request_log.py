@@ -35,7 +35,7 @@ async def test_a_line_tells_what_a_request_cost_and_nothing_that_was_said(start_
     longer = messages(SECRET, "the answer", "and more")
     await gateway.events(CHAT, body | {"messages": longer})
     await gateway.post(CHAT, body | {"messages": messages("hello")})
-    await gateway.post(CHAT, {"messages": SECRET})
+    await gateway.post(CHAT, {"messages": messages("hello"), "temperature": SECRET})
     await gateway.client.get(f"/{SECRET}")
     await gateway.client.get("/health")
     await eventually(lambda: len(read_lines(path)) == 5, "five requests are logged")
