@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from twinspark_gateway.web.body import MAX_DEPTH
 
 PATHS = ("/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize")
+READ_MESSAGES = ("/v1/chat/completions", "/tokenize")
 FIELDS = (
     *("messages", "prompt", "tokens", "model", "max_tokens", "n", "stop", "stream", "stream_options", "temperature"),
     *("top_p", "top_k", "seed", "logit_bias", "tools", "stop_token_ids", "tool_choice", "response_format", "echo"),
@@ -32,19 +33,33 @@ VALID: tuple[dict[str, Any], ...] = (
         "stream_options": {"include_usage": True},
     },
 )
-# JSON that Python would not write, and numbers at the edges of what is read.
-NUMBERS = st.integers(1, 6000).map(lambda digits: "9" * digits) | st.sampled_from(
-    (
-        *("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e-400", "-0", "0.0", "1e308", "18446744073709551615"),
-        *("18446744073709551616", "-9223372036854775808", "-9223372036854775809", "2147483648", "4294967296", "1.5"),
-        *("01", ".5", "+1", "0x10", "1_000", "-"),
-    )
+# JSON and what is nearly JSON: numbers at the edges of what is read, halves of surrogate pairs, empty things.
+EDGES = (
+    *("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e-400", "-0", "0.0", "1e308", "18446744073709551615"),
+    *("18446744073709551616", "-9223372036854775808", "-9223372036854775809", "2147483648", "4294967296", "1.5"),
+    *("01", ".5", "+1", "0x10", "1_000", "-", "9" * 300, "9" * 5000),
+    *(
+        "null",
+        "true",
+        "false",
+        '"\\ud800"',
+        '"\\udc00\\ud800"',
+        '"20"',
+        '"1e3"',
+        "[]",
+        "{}",
+        '""',
+        "[[]]",
+        "[{}]",
+        "[null]",
+    ),
 )
+NUMBERS = st.integers(1, 6000).map(lambda digits: "9" * digits)
 MARKUP = ("<|user|>", "</think>", "<tool_call>", "[gMASK]<sop>", "\x00", "\ufffe")
 TEXTS = st.text(max_size=20) | st.sampled_from(MARKUP)
 LEAVES = (
     NUMBERS
-    | st.sampled_from(["null", "true", "false", '"\\ud800"', '"\\udc00\\ud800"', '"20"', '"1e3"', "[]", "{}", '""'])
+    | st.sampled_from(EDGES)
     | TEXTS.map(json.dumps)
     | TEXTS.map(lambda text: json.dumps(text, ensure_ascii=False))
 )
@@ -130,6 +145,20 @@ def test_no_body_is_a_500(url: str, num_cases: int) -> None:
     health = requests.get(f"{url}/health", timeout=60).json()
     assert (health["ok"], health["inflight"]) == (True, 0)
     print(dict(statuses))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_edge_value_in_any_field_is_a_500(url: str, path: str) -> None:
+    with requests.Session() as session:
+        for name in FIELDS:
+            for value in EDGES:
+                places = [f'"{name}":{value}']
+                if path in READ_MESSAGES:
+                    places.append(f'"messages":[{{"role":"assistant","content":"a","{name}":{value}}}]')
+                for place in places:
+                    body = f'{{"messages":[{{"role":"user","content":"a"}}],"prompt":[5],"max_tokens":1,{place}}}'
+                    response = session.post(f"{url}{path}", data=body, timeout=60)
+                    assert response.status_code in (200, 400, 404), (name, value[:50], response.text)
 
 
 @pytest.mark.parametrize("path", PATHS)
