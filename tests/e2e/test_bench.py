@@ -20,7 +20,8 @@ def bench(folder: Path, url: str, *options: str) -> subprocess.CompletedProcess[
 
 
 def test_a_report_has_every_measure_and_the_memory_of_every_process(instance: Launched) -> None:
-    sizes = ("--runs", "1", "--decode-tokens", "4", "--prefill-tokens", "64,40000", "--streams", "2", "--turns", "2")
+    few = ("--runs", "1", "--decode-tokens", "4", "--streams", "2", "--turns", "2")
+    sizes = (*few, "--prefill-tokens", "64,40000", "--beside-tokens", "5000")
     ended = bench(instance.folder, instance.url, *sizes)
     assert ended.returncode == 0, ended.stderr
     report: dict[str, Any] = json.loads(ended.stdout)
@@ -31,11 +32,18 @@ def test_a_report_has_every_measure_and_the_memory_of_every_process(instance: La
         "prefill, 40000 tokens",
         "decode, 2 streams",
         "replay, 2 turns",
+        "short beside 5000 tokens",
     }
     # Longer than the context: reported, and the others went on.
     assert "answered 400" in measures.pop("prefill, 40000 tokens")["error"]
     assert all(record.get("tokens_per_second", 1) > 0 for record in measures.values())
     assert measures["replay, 2 turns"]["prompt_tokens"] > 120
+    assert measures["decode, 2 streams"]["times_one_stream"] > 0
+    beside = measures["short beside 5000 tokens"]
+    assert beside["arrivals"] > 0
+    # 5,000 tokens are two chunks; the median of the arrivals is no larger than the slowest.
+    assert 0 < beside["chunk_times"] <= beside["slowest_chunk_times"]
+    assert beside["slowest_first_token_ms"] == pytest.approx(beside["slowest_chunk_times"] * beside["chunk_ms"])
     processes = {record["process"]: record for record in report["processes"]}
     assert set(processes) == {"engine-0", "engine-1", "gateway"}
     assert [processes[name]["has_torch"] for name in ("engine-0", "gateway")] == [True, False]

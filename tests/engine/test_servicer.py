@@ -152,6 +152,17 @@ async def test_stats_show_a_running_request_and_memory_is_answered(service: Serv
     assert (await service.client.stats()).quiet_ms == 0
 
 
+async def test_stats_count_the_tasks_of_the_event_loop(service: Service) -> None:
+    before = (await service.client.stats()).num_asyncio_tasks
+    # The test shares the loop; far more than what calls and channel start and end meanwhile.
+    leaked = [asyncio.create_task(asyncio.Event().wait()) for _ in range(100)]
+    assert (await service.client.stats()).num_asyncio_tasks > before + 50
+    for task in leaked:
+        task.cancel()
+    await asyncio.gather(*leaked, return_exceptions=True)
+    assert (await service.client.stats()).num_asyncio_tasks < before + 50
+
+
 async def test_log_probabilities_come_with_their_tokens(service: Service) -> None:
     message = build_message("a", 200, 3, logprobs=pb.LogprobsParams(), prompt_logprobs=pb.LogprobsParams())
     reply = await service.client.generate(message)

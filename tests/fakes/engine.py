@@ -117,6 +117,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             num_prefilling=len(self.prefilling),
             epoch=1,
             slot_admissions_total=(),  # its slots have no numbers
+            num_asyncio_tasks=len(asyncio.all_tasks()),
             **self.counts,
         )
 
@@ -133,6 +134,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             parts={"weights": 300, "kv": 200, "state": 100},
             kv_pool=pb.KvPool(num_blocks=8, num_blocks_used=len(self.running), block_tokens=256, block_bytes=20),
             budget=pb.MemoryBudget(slot_bytes=10, reserve_bytes=50, admit_bytes=5),
+            num_open_descriptors=12,
         )
         return pb.GetMemoryResponse(ranks=[rank])
 

@@ -99,6 +99,24 @@ async def test_a_client_that_leaves_while_decoding_frees_the_slot(start_gateway:
     assert "twinspark_gateway_client_disconnections_total 1.0" in metrics
 
 
+async def test_clients_that_leave_before_their_turn_leave_no_task_behind(start_gateway: Any) -> None:
+    gateway = await start_gateway(admission_wait_seconds=PATIENCE_SECONDS)
+    engine = gateway.engine
+    engine.gate.clear()
+    before = len(asyncio.all_tasks())
+    running = [open_request(gateway, LONG | {"stream": True}) for _ in range(engine.model.num_slots)]
+    await eventually(lambda: len(engine.running) == engine.model.num_slots, "all slots are taken")
+    waiting = [open_request(gateway, LONG | {"stream": True}) for _ in range(10)]
+    await eventually(lambda: len(engine.waiting) == len(waiting), "the others wait")
+    for client in waiting:
+        client.close()
+    await eventually(lambda: not engine.waiting, "they have left")
+    for client in running:
+        client.close()
+    await eventually(lambda: not engine.running, "the slots are free")
+    await eventually(lambda: len(asyncio.all_tasks()) <= before, lambda: asyncio.all_tasks())
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_client_that_only_stops_sending_counts_as_gone(start_gateway: Any, stream: bool) -> None:
     gateway = await start_gateway(FakeEngine(step_seconds=0.01))

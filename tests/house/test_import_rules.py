@@ -27,6 +27,7 @@ VIOLATIONS = {
     "rpc": ("twinspark_rpc/planted.py", "import twinspark.engine.v1.engine_pb2"),
     "gateway": ("twinspark_gateway/planted.py", "import torch"),
     "tools": ("twinspark_engine/planted.py", "import twinspark_tools"),
+    "gates": ("twinspark_tools/gates/planted.py", "import twinspark_engine"),
     "demo": ("twinspark_engine/planted.py", "import twinspark_demo"),
     "demo-training": ("twinspark_demo/planted.py", "import twinspark_engine.loop"),
     "demo-evaluation": ("twinspark_demo/evaluation/planted.py", "import twinspark_demo.documents"),

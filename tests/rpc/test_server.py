@@ -35,6 +35,21 @@ async def test_reflection_lists_every_service(start_server: Any) -> None:
     assert set(names) == {ECHO_SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
 
 
+async def test_metrics_show_the_tasks_of_the_event_loop_from_any_thread(start_server: Any, registry: Any) -> None:
+    await start_server()
+
+    async def count() -> int:
+        return int(await asyncio.to_thread(registry.get_sample_value, "twinspark_echo_asyncio_tasks"))
+
+    before = await count()
+    leaked = [asyncio.create_task(asyncio.Event().wait()) for _ in range(3)]
+    assert await count() == before + len(leaked)
+    for task in leaked:
+        task.cancel()
+    await asyncio.gather(*leaked, return_exceptions=True)
+    assert await count() == before
+
+
 async def test_health_says_not_serving_until_told_and_after_drain_begins(start_server: Any, connect: Any) -> None:
     server = await start_server()
     channel = connect(server)

@@ -14,6 +14,9 @@ class GateFault:
     fault: Fault
 
 
+SERVICER = "twinspark_engine.servicer"
+SUBMIT = "        self._loop.post(Submit(accepted, arrived_at))\n"
+
 GATE_FAULTS = (
     GateFault(
         "batchexact",
@@ -102,6 +105,48 @@ GATE_FAULTS = (
             "twinspark_engine.model.state",
             "self.recurrent[slot].zero_()",
             "self.recurrent[slot].mul_(1.0)",
+        ),
+    ),
+    GateFault(
+        "load",
+        "differ; request",
+        Fault(
+            "one carry shared by two members of a crowd",
+            "twinspark_kernels.kda.reference",
+            "M = state.index_select(0, index)",
+            "M = state.index_select(0, index[:1].expand_as(index))",
+        ),
+    ),
+    GateFault(
+        "load",
+        "engine_used_kv_blocks",
+        Fault(
+            "the blocks of those who leave are lost",
+            "twinspark_engine.scheduler.scheduler",
+            "        for slot in cancelled:\n            self._free(slot)\n",
+            "        for slot in cancelled:\n            del self._slots[slot]\n"
+            "            self._reservations._tables[slot] = None\n",
+        ),
+    ),
+    GateFault(
+        "load",
+        "engine_asyncio_tasks",
+        Fault(
+            "a task of each request is left",
+            SERVICER,
+            SUBMIT,
+            f"{SUBMIT}        asyncio.ensure_future(asyncio.sleep(10**6))\n",
+        ),
+    ),
+    GateFault(
+        "load",
+        "descriptors of rank 0 and resident bytes of rank 0 grew",
+        Fault(
+            "a descriptor and a megabyte of each request are kept",
+            SERVICER,
+            SUBMIT,
+            f"{SUBMIT}        kept = self.__dict__.setdefault('kept', [])\n"
+            "        kept.append((open('/dev/null'), b'x' * 2**20))\n",
         ),
     ),
 )

@@ -248,9 +248,11 @@ async def test_the_engine_describes_itself_and_accounts_for_memory(engine: Engin
         assert rank.parts["weights"] > 0
         assert 0 < rank.budget.slot_bytes <= rank.parts["state"]
         assert rank.budget.admit_bytes <= rank.budget.reserve_bytes
+        assert rank.num_open_descriptors > 2
     stats = await engine.stats()
     assert stats.state == pb.ENGINE_STATE_SERVING
     assert stats.num_slots == described.num_slots
+    assert stats.num_asyncio_tasks > 0
 
 
 async def test_counters_grow_by_what_was_done(engine: EngineClient) -> None:

@@ -38,6 +38,7 @@ def place(driver: Driver, request: Request) -> int:
 def test_one_prompt_sent_alone_visits_every_slot_and_gets_the_same_tokens_in_each() -> None:
     driver = Driver(LIMITS)
     assert [place(driver, build_request("a")) for _ in range(6)] == [0, 1, 2, 3, 0, 1]
+    assert driver.scheduler.num_admissions == [2, 2, 1, 1]
     tokens = driver.tokens("a")
     assert [tokens[i : i + 4] for i in range(0, 24, 4)] == [tokens[:4]] * 6
 

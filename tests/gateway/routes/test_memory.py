@@ -29,7 +29,7 @@ async def test_memory_shows_device_parts_blocks_host_and_what_admission_counts_w
                         "kv_pool": {"blocks": 8, "block_tokens": 256, "block_bytes": 20, "used": 0, "free": 8},
                     },
                     "parts_total": 600,
-                    "host": {"rss": 1000, "available": 2000},
+                    "host": {"rss": 1000, "available": 2000, "open_descriptors": 12},
                     "admission": {"slot_bytes": 10, "reserve_bytes": 50, "admit_bytes": 5},
                 }
             ],

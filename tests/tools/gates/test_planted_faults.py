@@ -18,10 +18,10 @@ ROW = re.compile(r"(\S+) +(passed|failed|skipped) +\d+\.\d s  (\S.*)")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> Iterator[GatedServer]:
+def server(tmp_path_factory: pytest.TempPathFactory, short_folder: Path) -> Iterator[GatedServer]:
     """One rank with the tiny random checkpoint, and chunks that short prompts exceed."""
     sizes = {"CHUNK_TOKENS_ALONE": "192", "CHUNK_TOKENS_BESIDE_DECODERS": "128", "SHORT_PROMPT_TOKENS": "64"}
-    with gated_server(tmp_path_factory.mktemp("server"), tiny_folder, **sizes) as found:
+    with gated_server(tmp_path_factory.mktemp("server"), short_folder, **sizes) as found:
         yield found
 
 
@@ -32,9 +32,10 @@ def sound(server: GatedServer) -> subprocess.CompletedProcess[str]:
 
 
 def read_rows(ended: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
-    """Verdict and detail of each gate of a table that is complete: a headline, the rows, and their count."""
-    head, *lines, count = ended.stdout.splitlines()
+    """Verdict and detail of each gate of a table that is complete: two headlines, the rows, and their count."""
+    head, header, *lines, count = ended.stdout.splitlines()
     assert re.fullmatch(r"gates of \S+, 1x-float32-\w+, at http://\S+", head), ended.stdout
+    assert header.split() == ["gate", "verdict", "time", "what", "was", "found"]
     rows = [ROW.fullmatch(line) for line in lines]
     assert all(rows), ended.stdout
     found = {row[1]: (row[2], row[3]) for row in rows if row}

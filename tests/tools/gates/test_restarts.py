@@ -16,14 +16,14 @@ LENGTHS = (2112, 150, 330)
 """The first is longer than each chunk."""
 
 
-async def test_chunks_of_64_192_and_2048_tokens_give_equal_replies(tmp_path: Path, tiny_folder: Path) -> None:
+async def test_chunks_of_64_192_and_2048_tokens_give_equal_replies(tmp_path: Path, short_folder: Path) -> None:
     compared = Comparison()
     alone: list[Reply] = []
     for chunk in CHUNKS:
         folder = tmp_path / str(chunk)
         folder.mkdir()
         sizes = {name: str(chunk) for name in ("CHUNK_TOKENS_ALONE", "CHUNK_TOKENS_BESIDE_DECODERS")}
-        with gated_server(folder, tiny_folder, SHORT_PROMPT_TOKENS="0", **sizes) as served:
+        with gated_server(folder, short_folder, SHORT_PROMPT_TOKENS="0", **sizes) as served:
             async with open_server(served.url, "none", tmp_path) as server:
                 info = server.info
                 assert info.chunk_tokens_alone == info.chunk_tokens_beside_decoders == chunk

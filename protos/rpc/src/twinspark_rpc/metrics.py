@@ -1,7 +1,9 @@
-"""Metrics of the calls of a server, the same in every service."""
+"""Metrics of a server's calls and of its event loop, the same in every service."""
+
+import asyncio
 
 import grpc
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 
 class RpcMetrics:
@@ -18,6 +20,11 @@ class RpcMetrics:
             f"twinspark_{service}_rpc_duration_seconds", "Time from the start of a call to its end, by method.",
             ["method"], registry=registry, buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300),
         )  # fmt: skip
+        self._tasks = Gauge(f"twinspark_{service}_asyncio_tasks", "Tasks of the event loop.", registry=registry)
+
+    def watch_tasks(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Show how many tasks the loop has whenever the metrics are read, in whatever thread."""
+        self._tasks.set_function(lambda: len(asyncio.all_tasks(loop)))
 
     def observe(self, method: str, code: grpc.StatusCode, seconds: float) -> None:
         """Count one call that has ended."""

@@ -41,7 +41,8 @@ class RpcServer:
         """`service`: the short name (`engine`) that metrics and error domains carry."""
         self._settings = settings
         self._registry = registry
-        self._interceptor = CallInterceptor(f"{service}.twinspark", RpcMetrics(service, registry))
+        self._metrics = RpcMetrics(service, registry)
+        self._interceptor = CallInterceptor(f"{service}.twinspark", self._metrics)
         self._health = health.aio.HealthServicer()
         self._registrations: list[tuple[Callable[[Any, Any], None], Any, str]] = []
         self._server: grpc.aio.Server | None = None
@@ -71,6 +72,7 @@ class RpcServer:
         await self.set_serving(False)
         await server.start()
         self._server = server
+        self._metrics.watch_tasks(asyncio.get_running_loop())
         if self._settings.metrics_port:
             start_http_server(self._settings.metrics_port, self._settings.host, self._registry)
         log.info("listening", host=self._settings.host, port=self.port, services=names)

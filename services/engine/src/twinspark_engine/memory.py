@@ -3,6 +3,7 @@
 Machines differ in what "free" means, and admission must not: a `MemorySource` reads it, everything else is shared.
 """
 
+import os
 import resource
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Protocol
 _PAGE_BYTES = resource.getpagesize()
 _STATM = Path("/proc/self/statm")
 _STATUS = Path("/proc/self/status")
+_DESCRIPTORS = Path("/proc/self/fd")
 MEMINFO = Path("/proc/meminfo")
 
 
@@ -125,6 +127,8 @@ class MemoryAccount:
     """The machine's MemAvailable."""
     kv_pool: KvPool | None = None
     budget: MemoryBudget | None = None
+    num_open_descriptors: int = 0
+    """Files and sockets of the process: no memory, but what leaks beside it."""
 
 
 Measure = Callable[[], MemoryAccount]
@@ -151,6 +155,7 @@ def measure_memory(
         parts=parts,
         kv_pool=kv_pool,
         budget=budget,
+        num_open_descriptors=len(os.listdir(_DESCRIPTORS)),
     )
 
 

@@ -115,6 +115,7 @@ class EngineServicer(EngineServiceServicer):
             num_prefilling=stats.num_prefilling,
             num_blocks=stats.num_blocks,
             num_blocks_used=stats.num_used_blocks,
+            num_asyncio_tasks=len(asyncio.all_tasks()),
             requests_total=stats.requests_total,
             requests_failed_total=stats.requests_failed_total,
             requests_cancelled_total=stats.requests_cancelled_total,

@@ -71,6 +71,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         collectors = (EngineCollector(monitor), ProcessCollector(registry=None), PlatformCollector(registry=None))
         for collector in (*collectors, GCCollector(registry=CollectorRegistry())):
             registry.register(collector)
+        metrics.watch_tasks(asyncio.get_running_loop())
         app.state.gateway = Gateway(
             settings=settings,
             engine=engine,

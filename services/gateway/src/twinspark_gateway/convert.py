@@ -26,6 +26,7 @@ GAUGES = (
     "num_prefilling",
     "num_blocks",
     "num_blocks_used",
+    "num_asyncio_tasks",
     "quiet_ms",
     "epoch",
 )
@@ -164,6 +165,7 @@ def _rank_memory(rank: pb.RankMemory) -> RankMemory:
         budget=MemoryBudget(budget.slot_bytes, budget.reserve_bytes, budget.admit_bytes)
         if rank.HasField("budget")
         else None,
+        num_open_descriptors=rank.num_open_descriptors,
     )
 
 

@@ -158,6 +158,7 @@ class RankMemory:
     parts: dict[str, int]
     kv_pool: KvPool | None
     budget: MemoryBudget | None
+    num_open_descriptors: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The gateway's metrics: its own counts, and the engine's from the monitor's last copy, vLLM's names beside ours."""
 
+import asyncio
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -17,6 +18,8 @@ _GAUGES = (
     ("engine_running_requests", "num_running", "Requests in a slot.", "num_requests_running"),
     ("engine_waiting_requests", "num_waiting", "Requests that wait for a slot.", "num_requests_waiting"),
     ("engine_prefilling_requests", "num_prefilling", "Requests whose prompt is being computed.", None),
+    ("engine_used_kv_blocks", "num_blocks_used", "KV blocks that requests hold.", None),
+    ("engine_asyncio_tasks", "num_asyncio_tasks", "Tasks of the event loop that serves the engine's calls.", None),
     ("engine_slots", "num_slots", "Requests that can run at once.", None),
     ("engine_epoch", "epoch", "Times that the group of ranks was formed.", None),
 )
@@ -128,6 +131,7 @@ class GatewayMetrics:
         # Generating requests that ended, and those of them that failed.
         self.num_requests = 0
         self.num_failed = 0
+        self._tasks = Gauge(f"{PREFIX}asyncio_tasks", "Tasks of the gateway's event loop.", registry=registry)
         self._latency = _Timing(
             registry, "request_latency_seconds", "e2e_request_latency_seconds", "From arrival to the end of the reply."
         )
@@ -140,6 +144,10 @@ class GatewayMetrics:
         self._decode = _Timing(
             registry, "request_decode_seconds", "request_decode_time_seconds", "From the first token to the last."
         )
+
+    def watch_tasks(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Show how many tasks the loop has whenever the metrics are read."""
+        self._tasks.set_function(lambda: len(asyncio.all_tasks(loop)))
 
     def change_inflight(self, change: int) -> None:
         """Note that a generating request began (1) or ended (-1)."""

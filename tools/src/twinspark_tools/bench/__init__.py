@@ -1,1 +1,1 @@
-"""The client benchmark behind `make bench`: decode, prefill, concurrent streams, a replayed conversation, memory."""
+"""The client benchmark behind `make bench`: decode, prefill, streams together, a replay, a long prompt's company."""

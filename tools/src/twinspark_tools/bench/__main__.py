@@ -26,10 +26,11 @@ def main(
     prefill_tokens: Annotated[str, typer.Option(help="Prompt lengths, separated by commas.")] = "512,2048",
     streams: Annotated[int, typer.Option(min=1, help="Streams at once.")] = 4,
     turns: Annotated[int, typer.Option(min=1, help="Turns of the replayed conversation.")] = 6,
+    beside_tokens: Annotated[int, typer.Option(min=1, help="Prompt beside which a short one is asked.")] = 8000,
 ) -> None:
     """Measure a running server."""
     lengths = [int(length) for length in prefill_tokens.split(",")]
-    sizes = BenchSizes(runs, decode_tokens, lengths, streams, turns)
+    sizes = BenchSizes(runs, decode_tokens, lengths, streams, turns, beside_tokens)
     try:
         report = asyncio.run(measure(base_url.rstrip("/"), api_key, sizes))
     except openai.APIConnectionError:
@@ -45,6 +46,7 @@ async def measure(base_url: str, api_key: str, sizes: BenchSizes) -> dict[str, A
     """The whole report. A measure that the server refuses is reported with its error; the others go on."""
     async with AsyncOpenAI(base_url=f"{base_url}/v1", api_key=api_key, max_retries=0, timeout=600) as client:
         served = (await client.models.list()).data[0]
+        chunk_tokens = (served.model_extra or {})["engine"]["chunk_tokens_alone"]
         bench = Bench(Server(client, served.id), sizes)
         await bench.warm_up()
         planned: list[tuple[str, Callable[[], Awaitable[dict[str, Any]]]]] = [
@@ -55,6 +57,7 @@ async def measure(base_url: str, api_key: str, sizes: BenchSizes) -> dict[str, A
             ),
             (f"decode, {sizes.num_streams} streams", bench.concurrent),
             (f"replay, {sizes.num_turns} turns", bench.replay),
+            (f"short beside {sizes.beside_tokens} tokens", lambda: bench.beside_prefill(chunk_tokens)),
         ]
         measures = [await _attempt(name, run) for name, run in planned]
     return {

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import random
 import statistics
 import time
@@ -13,6 +14,8 @@ from twinspark_tools.bench.timed_stream import Server, TimedReply
 
 FIRST_ID, LAST_ID = 300, 1300
 """Prompts are random ids from this range: ordinary tokens in every vocabulary that is served."""
+SHORT_TOKENS = 64
+NUM_ARRIVALS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class BenchSizes:
     prefill_tokens: Sequence[int]
     num_streams: int
     num_turns: int
+    beside_tokens: int
+    """Prompt beside which a short one is asked."""
 
 
 class Bench:
@@ -36,11 +41,13 @@ class Bench:
 
     async def warm_up(self) -> None:
         """The first request of a process pays for what later ones do not."""
-        await self._server.complete(self._prompt(64), 8)
+        await self._server.complete(self._prompt(SHORT_TOKENS), 8)
 
     async def decode(self) -> dict[str, Any]:
         """One stream."""
-        replies = [await self._server.complete(self._prompt(64), self._sizes.decode_tokens) for _ in self._runs]
+        replies = [
+            await self._server.complete(self._prompt(SHORT_TOKENS), self._sizes.decode_tokens) for _ in self._runs
+        ]
         return {
             "measure": "decode, 1 stream",
             "tokens_per_second": _median([reply.decode_rate for reply in replies]),
@@ -61,20 +68,48 @@ class Bench:
         }
 
     async def concurrent(self) -> dict[str, Any]:
-        """Several streams at once."""
-        rates, each = [], []
-        for _ in self._runs:
-            started = time.perf_counter()
-            prompts = [self._prompt(64) for _ in range(self._sizes.num_streams)]
-            asked = [self._server.complete(prompt, self._sizes.decode_tokens) for prompt in prompts]
-            replies = await asyncio.gather(*asked)
-            rates.append(sum(reply.output_tokens for reply in replies) / (time.perf_counter() - started))
-            each += [reply.decode_rate for reply in replies]
+        """Several streams at once, each time after one alone, from sending to the last token of the last."""
+        rates = [(await self._rate_of(1), await self._rate_of(self._sizes.num_streams)) for _ in self._runs]
         return {
             "measure": f"decode, {self._sizes.num_streams} streams",
-            "tokens_per_second": _median(rates),
-            "tokens_per_second_each": _median(each),
+            "tokens_per_second": _median([several for _, several in rates]),
+            "times_one_stream": _median([several / one for one, several in rates]),
             "output_tokens": self._sizes.decode_tokens,
+        }
+
+    async def beside_prefill(self, chunk_tokens: int) -> dict[str, Any]:
+        """A short prompt that arrives while a long one is computed, in chunk times of the long one alone.
+
+        chunk_tokens: prompt tokens of one step where nobody else waits. Arrivals are spread evenly over the long
+        prompt's time; the slowest is that of the one that just missed a step.
+        """
+        num_tokens = self._sizes.beside_tokens
+        alone = [await self._server.complete(self._prompt(num_tokens), 1) for _ in self._runs]
+        seconds = _median([reply.first_token_seconds for reply in alone])
+        chunk_seconds = seconds / math.ceil(num_tokens / chunk_tokens)
+        waits = []
+        for arrival in range(NUM_ARRIVALS):
+            running = asyncio.create_task(self._server.complete(self._prompt(num_tokens), 1))
+            await asyncio.sleep(seconds * (arrival + 0.5) / NUM_ARRIVALS)
+            is_beside = not running.done()
+            reply = await self._server.complete(self._prompt(SHORT_TOKENS), 1)
+            await running
+            if is_beside:
+                waits.append(reply.first_token_seconds)
+        name = f"short beside {num_tokens} tokens"
+        if not waits:
+            return {
+                "measure": name,
+                "error": "no request arrived while the long prompt was computed: take a longer one",
+            }
+        return {
+            "measure": name,
+            "first_token_ms": 1000 * _median(waits),
+            "slowest_first_token_ms": 1000 * max(waits),
+            "chunk_ms": 1000 * chunk_seconds,
+            "chunk_times": _median(waits) / chunk_seconds,
+            "slowest_chunk_times": max(waits) / chunk_seconds,
+            "arrivals": len(waits),
         }
 
     async def replay(self) -> dict[str, Any]:
@@ -98,6 +133,14 @@ class Bench:
     @property
     def _runs(self) -> range:
         return range(self._sizes.runs)
+
+    async def _rate_of(self, num_streams: int) -> float:
+        """Output tokens a second of that many streams together, their prompts' time included."""
+        started = time.perf_counter()
+        prompts = [self._prompt(SHORT_TOKENS) for _ in range(num_streams)]
+        asked = [self._server.complete(prompt, self._sizes.decode_tokens) for prompt in prompts]
+        replies = await asyncio.gather(*asked)
+        return sum(reply.output_tokens for reply in replies) / (time.perf_counter() - started)
 
     def _prompt(self, num_tokens: int) -> list[int]:
         return [self._source.randrange(FIRST_ID, LAST_ID) for _ in range(num_tokens)]

@@ -42,21 +42,24 @@ class EchoTransport:
 
 
 class DecodeSteps:
-    """One slot with a prompt behind it, which decodes the same id again and again."""
+    """Slots with a prompt behind them, which decode the same id again and again."""
 
-    def __init__(self, model: Path, world_size: int, prompt_tokens: int, context: int) -> None:
+    def __init__(self, model: Path, world_size: int, num_streams: int, prompt_tokens: int, context: int) -> None:
         config = ModelConfig.from_folder(model)
         weights = load_weights(model, config, 0, world_size, torch.float32, lambda _done, _total: None)
         self._model = Model(config, weights, EchoTransport(world_size))
-        self._state = ModelState.allocate(config, world_size, 1, context, torch.float32)
+        self._state = ModelState.allocate(config, world_size, num_streams, context, torch.float32)
         self._position = prompt_tokens
+        self._slots = torch.arange(num_streams)
         prompt = torch.arange(prompt_tokens) % config.vocab_size
-        self._model.forward(Rows.segment(RowClass.PROMPT, prompt, 0, 0), self._state)
+        for slot in range(num_streams):
+            self._model.forward(Rows.segment(RowClass.PROMPT, prompt, slot, 0), self._state)
 
     def run(self, num_steps: int) -> None:
-        """Forward and logits of one row, num_steps times."""
+        """Forward and logits of one row a slot, num_steps times."""
         for _ in range(num_steps):
-            rows = Rows.segment(RowClass.DECODE, torch.zeros(1, dtype=torch.int64), 0, self._position)
+            positions = torch.full_like(self._slots, self._position)
+            rows = Rows(RowClass.DECODE, torch.zeros_like(self._slots), self._slots, positions)
             self._model.logits(self._model.forward(rows, self._state), RowClass.DECODE)
             self._position += 1
 
@@ -64,13 +67,14 @@ class DecodeSteps:
 def main(
     model: Annotated[Path, typer.Argument(help="Checkpoint folder.")],
     ranks: Annotated[int, typer.Option(min=1, help="Ranks that the checkpoint is split over.")] = 2,
+    streams: Annotated[int, typer.Option(min=1, max=16, help="Slots, all of which decode.")] = 1,
     prompt_tokens: Annotated[int, typer.Option(min=1, help="Positions before the first measured step.")] = 200,
     steps: Annotated[int, typer.Option(min=1, help="Measured steps.")] = 100,
 ) -> None:
     """Measure, then profile, which costs time itself: read its figures as shares."""
     torch.set_num_threads(1)
     with torch.inference_mode():
-        decode = DecodeSteps(model, ranks, prompt_tokens, prompt_tokens + 3 * steps)
+        decode = DecodeSteps(model, ranks, streams, prompt_tokens, prompt_tokens + 3 * steps)
         decode.run(steps)
         started = time.process_time()
         decode.run(steps)
@@ -81,6 +85,7 @@ def main(
         "commit": find_commit(),
         "machine": describe_machine(),
         "versions": describe_versions(),
+        "streams": streams,
         "cpu_ms_a_step": round(step_ms, 2),
         "ops": shares_of_ops(pstats.Stats(profile)),
     }

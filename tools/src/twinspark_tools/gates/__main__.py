@@ -15,7 +15,7 @@ import typer
 from twinspark_tools.gates.catalog import GATES
 from twinspark_tools.gates.outcome import Outcome, Verdict, failed
 from twinspark_tools.gates.server import NotDescribedError, Server, open_server
-from twinspark_tools.gates.table import Row, format_counts, format_row
+from twinspark_tools.gates.table import HEADER, Row, format_counts, format_row
 
 RECORDS = Path("build/gates")
 """From the root of the repository, where make runs."""
@@ -49,7 +49,7 @@ async def run_gates(base_url: str, api_key: str, names: list[str], records: Path
     """Run one gate after the other and print each line as it comes. Raises what describing the server raises."""
     rows = []
     async with open_server(base_url, api_key, records) as server:
-        print(f"gates of {server.info.model}, {server.info.fingerprint}, at {base_url}", flush=True)
+        print(f"gates of {server.info.model}, {server.info.fingerprint}, at {base_url}\n{HEADER}", flush=True)
         for name in names:
             started = time.monotonic()
             outcome = await _attempt(name, server)

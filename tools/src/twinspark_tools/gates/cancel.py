@@ -16,7 +16,7 @@ LEAVE_AFTER = 50
 """Streamed events."""
 STAYING_TOKENS = 2 * LEAVE_AFTER
 """Output tokens of those that stay: they go on decoding when the other has left."""
-LEAVING_TOKENS = 100 * LEAVE_AFTER
+LEAVING_TOKENS = 20 * LEAVE_AFTER
 """It never comes to so many."""
 PROMPT_TOKENS = 300
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from twinspark_tools.gates import batchexact, boundaries, cancel, chunkexact, lone_slot, transcripts
+from twinspark_tools.gates import batchexact, boundaries, cancel, chunkexact, load, lone_slot, transcripts
 from twinspark_tools.gates.outcome import Outcome, skipped
 from twinspark_tools.gates.server import Server
 
@@ -26,6 +26,7 @@ GATES: Mapping[str, Gate] = {
     "transcripts": transcripts.run,
     "cancel": cancel.run,
     "lone-slot": lone_slot.run,
+    "load": load.run,
     "resumed": not_here("there are no stored prefixes yet"),
     "ranks": not_here("compares what no client sees: `make test` runs it"),
     "reference": not_here("compares logits with Transformers: `make test` runs it"),

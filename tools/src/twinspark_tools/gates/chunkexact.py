@@ -37,14 +37,14 @@ async def run(server: Server) -> Outcome:
         other, found = await server.complete_group(ask, [prompt, ask.prompt])
         compared.add(f"grouped with {name}", alone, found)
         compared.add(f"{name}, grouped", others_alone[name], other)
-    twins = await server.complete_group(ask, [ask.prompt] * min(3, info.slots))
+    twins = await server.complete_group(ask, [ask.prompt] * 2)
     for twin in twins:
         compared.add("grouped with itself", alone, twin)
     return compared.outcome(f"replies equal those alone: a prompt of {length} tokens beside a decoder and in groups")
 
 
 def partner_lengths(info: ServerInfo, length: int) -> dict[str, int]:
-    """Shorter prompts, which go first and leave less of the chunk: a short one, and one that counts as the long one."""
+    """Shorter prompts, which go first and leave less of the chunk: a short one, and one that counts as long."""
     lengths = {"a short prompt": min(CELL_TOKENS, info.short_prompt_tokens) or CELL_TOKENS}
     if info.short_prompt_tokens + CELL_TOKENS < length:
         lengths["a long prompt"] = info.short_prompt_tokens + CELL_TOKENS

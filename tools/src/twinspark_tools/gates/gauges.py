@@ -30,16 +30,21 @@ class Gauges:
         return self.running_requests + self.waiting_requests
 
 
-async def read_gauges(server: Server) -> Gauges:
-    """The engine's statistics, copied after this call began. Raises TimeoutError where no copy comes."""
+async def read_new_metrics(server: Server) -> dict[str, float]:
+    """/metrics with the engine's statistics copied after this call began. Raises TimeoutError where no copy comes."""
     began = time.monotonic()
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             asked = time.monotonic()
             metrics = await server.metrics()
             if metrics[f"{PREFIX}stats_age_seconds"] < asked - began:
-                break
+                return metrics
             await asyncio.sleep(POLL_SECONDS)
+
+
+async def read_gauges(server: Server) -> Gauges:
+    """The engine's statistics, copied after this call began. Raises TimeoutError where no copy comes."""
+    metrics = await read_new_metrics(server)
     return Gauges(
         running_requests=int(metrics[f"{PREFIX}running_requests"]),
         waiting_requests=int(metrics[f"{PREFIX}waiting_requests"]),

@@ -15,6 +15,9 @@ class Row:
     outcome: Outcome
 
 
+HEADER = f"{'gate':<12}{'verdict':<9}{'time':>9}  what was found"
+
+
 def format_row(row: Row) -> str:
     """One line; a detail that came over several is joined."""
     return f"{row.name:<12}{row.outcome.verdict.value:<9}{row.seconds:>7.1f} s  {' '.join(row.outcome.detail.split())}"

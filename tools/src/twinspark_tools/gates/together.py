@@ -10,7 +10,8 @@ from twinspark_tools.gates.replies import Reply, ReplyParts
 from twinspark_tools.gates.server import Ask, Server
 
 Result = TypeVar("Result")
-MOST_DECODER_TOKENS = 8192
+MOST_DECODER_TOKENS = 4096
+"""Many times what it decodes while one prompt is computed, and few enough to leave blocks for that prompt."""
 
 
 async def gather_all(coroutines: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:

@@ -58,6 +58,7 @@ def memory_to_proto(account: MemoryAccount) -> engine_pb.RankMemory:
         free_bytes=account.free_bytes,
         available_bytes=account.available_bytes,
         parts=dict(account.parts),
+        num_open_descriptors=account.num_open_descriptors,
     )
     if (pool := account.kv_pool) is not None:
         message.kv_pool.num_blocks, message.kv_pool.num_blocks_used = pool.num_blocks, pool.num_used_blocks
@@ -86,6 +87,7 @@ def memory_from_proto(message: engine_pb.RankMemory) -> MemoryAccount:
         budget=MemoryBudget(budget.slot_bytes, budget.reserve_bytes, budget.admit_bytes)
         if message.HasField("budget")
         else None,
+        num_open_descriptors=message.num_open_descriptors,
     )
 
 

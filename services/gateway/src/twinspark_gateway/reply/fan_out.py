@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Self
 
@@ -44,9 +44,9 @@ class FanOut:
 
         Raises the error of a choice that was refused, while it can still be a plain HTTP error.
         """
-        waiting = asyncio.create_task(self._is_settled.wait())
-        await asyncio.wait({waiting}, timeout=timeout_seconds)
-        waiting.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await self._is_settled.wait()
         self._raise_failure()
 
     async def messages(self) -> AsyncIterator[Message]:

@@ -51,6 +51,10 @@ def _describe(rank: RankMemory) -> dict[str, Any]:
         },
         "parts": parts,
         "parts_total": sum(rank.parts.values()),
-        "host": {"rss": rank.resident_bytes, "available": rank.available_bytes},
+        "host": {
+            "rss": rank.resident_bytes,
+            "available": rank.available_bytes,
+            "open_descriptors": rank.num_open_descriptors,
+        },
         "admission": admission,
     }
