@@ -32,7 +32,7 @@ check: setup ## Lint, types, import rules, protos, dead dependencies
 	@scripts/check.sh
 
 test: setup ## Every CPU test, the fast ones first
-	@$(TEST_ENV) $(PYTHON_BIN) -m pytest -m "not slow and not gpu" -n auto --dist loadfile && $(TEST_ENV) $(PYTHON_BIN) -m pytest -m "slow and not gpu"
+	@$(TEST_ENV) $(PYTHON_BIN) -m pytest -m "not slow and not gpu" -n auto --dist loadfile && $(TEST_ENV) $(PYTHON_BIN) -m pytest -m "slow and not gpu" -n auto --dist loadfile
 
 run: setup ## Serve the demo model, or MODEL=folder, with all services (RANKS=2 PORT=8000 DTYPE=float32), until Ctrl-C
 	@exec $(PYTHON_BIN) -m twinspark_tools.launch --ranks "$(RANKS)" --port "$(PORT)" --dtype "$(DTYPE)" $(if $(MODEL),--model "$(MODEL)")

@@ -39,6 +39,36 @@ GATE_FAULTS = (
         ),
     ),
     GateFault(
+        "batchexact",
+        "'min_tokens': 10}: ",
+        Fault(
+            "stop ids outlive their request",
+            "twinspark_engine.runner.sampling.adjustments",
+            "for table in self._tables():\n            table[slot].zero_()",
+            "for table in (self._output_counts, self._is_in_prompt, self._bias):\n            table[slot].zero_()",
+        ),
+    ),
+    GateFault(
+        "batchexact",
+        "differ; request",
+        Fault(
+            "one history of all requests with penalties",
+            "twinspark_engine.runner.sampling.adjustments",
+            "self._output_counts[slot, column] += 1",
+            "self._output_counts[list(self._counting_slots), column] += 1",
+        ),
+    ),
+    GateFault(
+        "background",
+        "the one that yields: ",
+        Fault(
+            "a request that yields says everything again",
+            "twinspark_engine.scheduler.outcome",
+            "num_heard = max(0, delivery.num_output_tokens - running.num_output_tokens)",
+            "num_heard = 0",
+        ),
+    ),
+    GateFault(
         "chunkexact",
         "differ; grouped with",
         Fault(
@@ -84,6 +114,19 @@ GATE_FAULTS = (
             "            if slot in self._slots:\n                self._free(slot)\n",
             "            if slot in self._slots:\n                self._free(slot)\n"
             "                self._state.reset_slot(min(self._slots, default=slot))\n",
+        ),
+    ),
+    GateFault(
+        "cancel",
+        "differ; request",
+        Fault(
+            "a prompt that is left takes another's carry along",
+            "twinspark_engine.runner.runner",
+            "            if slot in self._slots:\n                self._free(slot)\n",
+            "            if slot in self._slots:\n"
+            "                is_in_prompt = self._slots[slot].is_prefilling\n"
+            "                self._free(slot)\n                if is_in_prompt:\n"
+            "                    self._state.reset_slot(min(self._slots, default=slot))\n",
         ),
     ),
     GateFault(

@@ -25,7 +25,7 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     ended = gates(tmp_path, "--base-url", f"{url}/")
     assert ended.returncode == 1
     assert ended.stdout == ""
-    assert ended.stderr == f"no server answers at {url}: start one with `make run`, or give BASE_URL=\n"
+    assert ended.stderr == f"no server answers at {url}: start one with `make run`, or give BASE_URL=http://HOST:PORT\n"
 
 
 class BrokenHandler(BaseHTTPRequestHandler):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from twinspark_tools.gates import batchexact, boundaries, cancel, crowd, transcripts
+from twinspark_tools.gates import background, batchexact, boundaries, cancel, crowd, transcripts
 from twinspark_tools.gates.chunkexact import partner_lengths
 from twinspark_tools.gates.prompts import draw_prompt
 from twinspark_tools.gates.server import ServerInfo
@@ -20,8 +20,10 @@ def test_boundaries_are_met_on_both_sides_of_pools_cells_blocks_and_chunks() -> 
 
 @pytest.mark.parametrize("info", [SERVED, SMALL], ids=["served", "small"])
 def test_prompt_and_output_of_every_request_fit_the_window_and_the_vocabulary(info: ServerInfo) -> None:
-    staying, leaving = cancel.build_asks(info)
-    asks = [*batchexact.build_asks(info, 12), *transcripts.build_asks(info).values(), *staying, leaving]
+    staying, *leaving = cancel.build_asks(info)
+    asks = [*batchexact.build_asks(info, 12), *transcripts.build_asks(info).values(), *staying, *leaving]
+    yielding, others = background.build_asks(info)
+    asks += [yielding, *others]
     asks += [visit.ask for visit in crowd.build_crowd(info)]
     assert all(len(ask.prompt) > 0 and len(ask.prompt) + ask.max_tokens <= info.context_length for ask in asks)
     assert all(0 <= token_id < info.vocabulary_size for ask in asks for token_id in ask.prompt)

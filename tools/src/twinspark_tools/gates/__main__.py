@@ -28,7 +28,7 @@ def main(
     records: Annotated[Path, typer.Option(help="Folder of recorded transcripts.")] = RECORDS,
 ) -> None:
     """Run the gates against a running server."""
-    names = [name for name in only.split(",") if name] or list(GATES)
+    names = [name.strip() for name in only.split(",") if name.strip()] or list(GATES)
     unknown = [name for name in names if name not in GATES]
     if unknown:
         sys.exit(f"no such gate: {', '.join(unknown)}; there are {', '.join(GATES)}")
@@ -36,7 +36,7 @@ def main(
     try:
         rows = asyncio.run(run_gates(base_url, api_key, names, records))
     except openai.APIConnectionError:
-        sys.exit(f"no server answers at {base_url}: start one with `make run`, or give BASE_URL=")
+        sys.exit(f"no server answers at {base_url}: start one with `make run`, or give BASE_URL=http://HOST:PORT")
     except openai.APIStatusError as error:
         sys.exit(f"{base_url} answered {error.status_code}: {error.message}")
     except NotDescribedError as error:

@@ -1,10 +1,11 @@
-"""cancel: a client that leaves disturbs nobody, and what its request held comes back."""
+"""cancel: a client that leaves, decoding or in its prompt, disturbs nobody, and what its request held comes back."""
 
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 
-from twinspark_tools.gates.gauges import read_gauges, wait_for_requests
+from twinspark_tools.gates.gauges import Gauges, read_gauges, wait_for_requests
 from twinspark_tools.gates.outcome import Outcome, failed, skipped
 from twinspark_tools.gates.prompts import draw_prompt
 from twinspark_tools.gates.replies import Comparison, Reply, ReplyParts
@@ -14,11 +15,13 @@ from twinspark_tools.gates.together import gather_all
 NUM_STAYING = 3
 LEAVE_AFTER = 50
 """Streamed events."""
-STAYING_TOKENS = 2 * LEAVE_AFTER
+STAYING_TOKENS = 3 * LEAVE_AFTER
 """Output tokens of those that stay: they go on decoding when the other has left."""
 LEAVING_TOKENS = 20 * LEAVE_AFTER
 """It never comes to so many."""
 PROMPT_TOKENS = 300
+LONG_PROMPT_CHUNKS = 8
+"""Of the prompt that is left before its end."""
 
 
 @dataclass(slots=True)
@@ -39,31 +42,40 @@ async def run(server: Server) -> Outcome:
         return skipped("with one slot nobody decodes beside the client that leaves")
     if info.context_length < PROMPT_TOKENS + STAYING_TOKENS:
         return skipped(f"{PROMPT_TOKENS + STAYING_TOKENS} tokens do not fit the context")
-    staying, leaving = build_asks(info)
+    staying, leaving, leaving_in_prompt = build_asks(info)
     again = Ask(leaving.prompt)
     alone = [await server.complete(ask) for ask in [*staying, again]]
-    before = await read_gauges(server)
-    scene = Scene()
-    stays = [_stay(server, ask, scene, len(staying)) for ask in staying]
-    *replies, _ = await gather_all([*stays, _leave(server, leaving, scene)])
-    if scene.num_ended_before != 0:
-        return failed("the client did not leave while all others decoded, so nothing was tried")
-    after = await wait_for_requests(server, before.num_requests)
-    if after.num_requests != before.num_requests:
-        return failed(f"{after.num_requests} requests are running or waiting, where {before.num_requests} were before")
-    if after.kv_usage_ratio != before.kv_usage_ratio:
-        return failed(f"{after.kv_usage_ratio:.4f} of the KV blocks are in use, and {before.kv_usage_ratio:.4f} before")
-    if after.cancelled_requests_total <= before.cancelled_requests_total:
-        return failed("the engine counts no cancelled request: the one that was left ran on to its end")
     compared = Comparison()
-    replies.append(await server.complete(again))
-    for place, (expected, found) in enumerate(zip(alone, replies, strict=True)):
-        compared.add(f"request {place} of those that stay" if place < len(staying) else "the next", expected, found)
+    for leave in (partial(_leave, server, leaving), partial(_leave_in_prompt, server, leaving_in_prompt)):
+        before = await read_gauges(server)
+        scene = Scene()
+        stays = [_stay(server, ask, scene, len(staying)) for ask in staying]
+        *replies, _ = await gather_all([*stays, leave(scene)])
+        if scene.num_ended_before != 0:
+            return failed("the client did not leave while all others decoded; does somebody else use the server?")
+        if (kept := await _find_kept(server, before)) is not None:
+            return failed(kept)
+        replies.append(await server.complete(again))
+        for place, (expected, found) in enumerate(zip(alone, replies, strict=True)):
+            name = f"request {place} of those that stay" if place < len(staying) else "the next"
+            compared.add(name, expected, found)
     return compared.outcome("replies equal those alone after a client left; its slot and blocks are back")
 
 
-def build_asks(info: ServerInfo) -> tuple[list[Ask], Ask]:
-    """Those that stay, and the one whose client leaves."""
+async def _find_kept(server: Server, before: Gauges) -> str | None:
+    """What the engine still holds of the request that was left, in words; None: nothing."""
+    after = await wait_for_requests(server, before.num_requests)
+    if after.num_requests != before.num_requests:
+        return f"{after.num_requests} requests are running or waiting, where {before.num_requests} were before"
+    if after.kv_usage_ratio != before.kv_usage_ratio:
+        return f"{after.kv_usage_ratio:.4f} of the KV blocks are in use, and {before.kv_usage_ratio:.4f} before"
+    if after.cancelled_requests_total <= before.cancelled_requests_total:
+        return "the engine counts no cancelled request: the one that was left ran on to its end"
+    return None
+
+
+def build_asks(info: ServerInfo) -> tuple[list[Ask], Ask, Ask]:
+    """Those that stay, the one whose client leaves while it decodes, and the one that is left in its prompt."""
     lengths = [PROMPT_TOKENS // (place + 1) for place in range(min(NUM_STAYING, info.slots - 1))]
     samplings = [GREEDY if place % 2 else {"temperature": 1, "seed": 1234} for place in range(len(lengths))]
     staying = [
@@ -71,7 +83,9 @@ def build_asks(info: ServerInfo) -> tuple[list[Ask], Ask]:
         for place, (length, sampling) in enumerate(zip(lengths, samplings, strict=True))
     ]
     leaving_tokens = min(LEAVING_TOKENS, info.context_length - PROMPT_TOKENS)
-    return staying, Ask(draw_prompt(info, "leaves", PROMPT_TOKENS), leaving_tokens)
+    long_tokens = min(LONG_PROMPT_CHUNKS * info.chunk_tokens_beside_decoders, info.context_length - 1)
+    long = Ask(draw_prompt(info, "leaves in its prompt", long_tokens), 1)
+    return staying, Ask(draw_prompt(info, "leaves", PROMPT_TOKENS), leaving_tokens), long
 
 
 async def _stay(server: Server, ask: Ask, scene: Scene, num_staying: int) -> Reply:
@@ -97,3 +111,10 @@ async def _leave(server: Server, ask: Ask, scene: Scene) -> Reply:
                 scene.num_ended_before = scene.num_ended
                 break
     return parts.build()
+
+
+async def _leave_in_prompt(server: Server, ask: Ask, scene: Scene) -> Reply:
+    await scene.all_begun.wait()
+    await server.leave_in_prompt(ask)
+    scene.num_ended_before = scene.num_ended
+    return ReplyParts().build()

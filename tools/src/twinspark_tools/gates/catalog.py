@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from twinspark_tools.gates import batchexact, boundaries, cancel, chunkexact, load, lone_slot, transcripts
+from twinspark_tools.gates import background, batchexact, boundaries, cancel, chunkexact, load, lone_slot, transcripts
 from twinspark_tools.gates.outcome import Outcome, skipped
 from twinspark_tools.gates.server import Server
 
@@ -25,6 +25,7 @@ GATES: Mapping[str, Gate] = {
     "boundaries": boundaries.run,
     "transcripts": transcripts.run,
     "cancel": cancel.run,
+    "background": background.run,
     "lone-slot": lone_slot.run,
     "load": load.run,
     "resumed": not_here("there are no stored prefixes yet"),

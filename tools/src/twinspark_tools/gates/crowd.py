@@ -15,6 +15,7 @@ SAMPLING = (
     {"temperature": 0},
     {"temperature": 0.8, "top_p": 0.9},
     {"temperature": 1, "top_k": 50, "frequency_penalty": 0.5},
+    {"temperature": 0, "frequency_penalty": 1.8, "priority": "background"},
     {"temperature": 1.2, "min_p": 0.02, "repetition_penalty": 1.1},
 )
 LEAVES_EVERY = 4

@@ -21,6 +21,8 @@ class Gauges:
     kv_usage_ratio: float
     """Share of the KV blocks in use."""
     cancelled_requests_total: int
+    yielded_requests_total: int
+    """Times that a background request gave its slot up."""
     slot_admissions: tuple[int, ...]
     """Requests that were given each slot."""
 
@@ -50,6 +52,7 @@ async def read_gauges(server: Server) -> Gauges:
         waiting_requests=int(metrics[f"{PREFIX}waiting_requests"]),
         kv_usage_ratio=metrics[f"{PREFIX}kv_usage_ratio"],
         cancelled_requests_total=int(metrics[f"{PREFIX}cancelled_requests_total"]),
+        yielded_requests_total=int(metrics[f"{PREFIX}yielded_requests_total"]),
         slot_admissions=tuple(
             int(metrics[f"{PREFIX}slot_admissions_total:{slot}"]) for slot in range(server.info.slots)
         ),

@@ -17,7 +17,7 @@ PATIENCE = 4
 
 
 async def run(server: Server) -> Outcome:
-    """Which slot served is read off the counts in /metrics; a server with other clients may serve several at once."""
+    """Which slot served is read off the counts in /metrics, where somebody else's request shows, and fails the gate."""
     info = server.info
     prompt = draw_prompt(info, "lone slot", min(PROMPT_TOKENS, info.context_length - MAX_TOKENS))
     ask = Ask(prompt, MAX_TOKENS, echo=True)
@@ -30,6 +30,8 @@ async def run(server: Server) -> Outcome:
         reply = await server.complete(ask)
         seconds = time.monotonic() - started
         before, counts = counts, (await read_gauges(server)).slot_admissions
+        if sum(counts) != sum(before) + 1:
+            return failed("others use the server meanwhile, so this prompt was not alone")
         served = [slot for slot in times if counts[slot] > before[slot]]
         for slot in served:
             times[slot].append(f"{1000 * seconds:.0f}")

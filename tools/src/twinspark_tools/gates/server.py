@@ -89,6 +89,11 @@ class Server:
                 for choice in chunk.choices:
                     yield choice
 
+    async def leave_in_prompt(self, ask: Ask) -> None:
+        """Begin a streamed reply and leave at its headers: the request has its slot, and no token yet."""
+        stream: Any = await self.client.completions.create(**self._body(ask), stream=True)
+        await stream.close()
+
     async def metrics(self) -> dict[str, float]:
         """Samples of /metrics by name, with their labels' values behind a colon: name:label_value:label_value."""
         text = await self.client.get(f"{self.base_url}/metrics", cast_to=str)
@@ -120,9 +125,11 @@ async def open_server(base_url: str, api_key: str, records: Path) -> AsyncIterat
 
 
 async def _describe(client: AsyncOpenAI) -> ServerInfo:
-    served = (await client.models.list()).data[0]
-    said = served.model_extra or {}
-    engine = said.get("engine")
-    if not engine:
-        raise NotDescribedError("/v1/models does not describe the engine: it is not reached yet, or of another release")
-    return ServerInfo(served.id, said["system_fingerprint"], said["context_length"], **engine)
+    try:
+        served = (await client.models.list()).data[0]
+        said = served.model_extra or {}
+        return ServerInfo(served.id, said["system_fingerprint"], said["context_length"], **said["engine"])
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise NotDescribedError(
+            "/v1/models does not describe the engine: it is not reached yet, of another release, or no server of ours"
+        ) from error
