@@ -35,7 +35,6 @@ HOSTILE: dict[str, tuple[int, Any, str]] = {
     "deeply nested": (SCHEMA, NESTED, "GRAMMAR_TOO_LARGE"),
     "nested beyond reading": (SCHEMA, '{"items":' * 9000 + "{}" + "}" * 9000, "GRAMMAR_TOO_LARGE"),
     "large source": (SCHEMA, {"enum": ["x" * 300_000]}, "GRAMMAR_TOO_LARGE"),
-    "huge enum": (SCHEMA, {"enum": [f"{n} of many" for n in range(14_000)]}, "GRAMMAR_TOO_COMPLEX"),
     "states without end": (SCHEMA, {"type": "integer", "multipleOf": 500}, "GRAMMAR_TOO_COMPLEX"),
     "many optional properties": (
         SCHEMA,
@@ -198,15 +197,14 @@ async def test_a_hostile_source_ends_with_its_reason_while_another_stream_goes_o
     assert (await service.stats()).num_compiling == 0
 
 
-async def test_more_hostile_sources_than_compilers_end_one_after_the_other(service: GrammarProcess) -> None:
-    before = await service.stats()
-    sources = [{"enum": [f"{i} {n}" for n in range(15_000)]} for i in range(4)]
-    answers = await asyncio.gather(*(refused(service.compile(SCHEMA, source)) for source in sources))
-    assert {status.reason for status in answers} == {"GRAMMAR_TOO_COMPLEX"}
-    after = await service.stats()
-    assert after.killed_total == before.killed_total + 4
-    assert after.refused_total == before.refused_total + 4
-    assert after.compiler_restarts_total == 0
+async def test_more_hostile_sources_than_compilers_end_one_after_the_other() -> None:
+    # Far less than so many alternatives take on any machine.
+    async with run_grammar(COMPILE_SECONDS=0.1) as service:
+        sources = [{"enum": [f"{i} {n}" for n in range(15_000)]} for i in range(4)]
+        answers = await asyncio.gather(*(refused(service.compile(SCHEMA, source)) for source in sources))
+        assert {status.reason for status in answers} == {"GRAMMAR_TOO_COMPLEX"}
+        stats = await service.stats()
+        assert (stats.killed_total, stats.refused_total, stats.compiler_restarts_total) == (4, 4, 0)
 
 
 async def test_the_cache_keeps_to_its_budget_and_streams_keep_what_it_drops(
