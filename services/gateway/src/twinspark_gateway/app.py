@@ -17,7 +17,7 @@ from twinspark_gateway.gateway import Gateway
 from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
-from twinspark_gateway.routes import chat_completions, completions, health, memory, models, tokenize
+from twinspark_gateway.routes import chat_completions, completions, health, memory, messages, models, tokenize
 from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.sampling_defaults import load_sampling_defaults
 from twinspark_gateway.settings import Settings
@@ -104,6 +104,6 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
         redirect_slashes=False,
     )
     add_error_replies(app)
-    for route in (chat_completions, completions, health, memory, models, tokenize):
+    for route in (chat_completions, completions, health, memory, messages, models, tokenize):
         app.include_router(route.router)
     return app

@@ -24,7 +24,8 @@ from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
-from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request
+from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request, read_conversation
+from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_tool_call
 from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm
 
@@ -84,6 +85,16 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     record.thinking = conversation.enable_thinking
     choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens)
     return PreparedChat(chat, model, prompt, choices, record, ScopedMemory(gateway.memory, scope, conversation))
+
+
+async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list[int]:
+    """Give the prompt that the chat request would run; needs no engine. Raises ApiError."""
+    gateway = gateway_of(request)
+    tokenizer = gateway.require_tokenizer("messages", "text has no token ids")
+    check_later_fields(body, CHAT)
+    conversation = read_conversation(body, gateway.settings.reasoning_effort)
+    conversation, _ = gateway.memory.restore(record_of(request).key_label or "", conversation)
+    return await asyncio.to_thread(render_prompt, conversation, tokenizer)
 
 
 async def answer_chat(

@@ -48,6 +48,11 @@ def refuse(name: str, value: Any, expected: str) -> ApiError:
     return invalid(name, f"'{name}' must be {expected} (got {show(value)}).", code="invalid_value")
 
 
+def refuse_at(where: str, why: str) -> ApiError:
+    """Build the 400 about a place inside a field: `param` names the field, the text the place."""
+    return invalid(re.split(r"[.\[]", where)[0], f"'{where}' {why}.", code="invalid_value")
+
+
 class Fields:
     """An object of one request: its body, or one inside it. Every reader raises a 400 that names the field."""
 
