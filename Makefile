@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. Each does its own set-up; longer logic lives in scripts/.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup protos format check test run run-engine run-gateway gates bench demo-eval clean
+.PHONY: help setup protos format check test run run-engine run-gateway run-grammar gates bench demo-eval clean
 
 RANKS ?= 2
 PORT ?= 8000
@@ -41,6 +41,9 @@ run-engine: setup ## Run one engine rank alone, with settings from TWINSPARK_ENG
 
 run-gateway: setup ## Run the gateway alone, with settings from TWINSPARK_GATEWAY_*
 	@exec $(PYTHON_BIN) -m twinspark_gateway
+
+run-grammar: setup ## Run the grammar service alone, with settings from TWINSPARK_GRAMMAR_*
+	@exec $(PYTHON_BIN) -m twinspark_grammar
 
 gates: setup ## Run the gates of exactness against a running server (BASE_URL=http://127.0.0.1:8000 ONLY=cancel,load)
 	@$(PYTHON_BIN) -m twinspark_tools.gates --base-url "$(BASE_URL)" $(if $(ONLY),--only "$(ONLY)")

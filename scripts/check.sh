@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/.venv/bin:$PATH"
 
-SOURCES=(protos/rpc/src kernels/src services/engine/src services/gateway/src tools/src deploy/demo/src tests scripts)
+SOURCES=(protos/rpc/src kernels/src services/engine/src services/gateway/src services/grammar/src tools/src deploy/demo/src tests scripts)
 CHECKS=(ruff format mypy imports buf_lint buf_breaking deptry)
 
 ruff_() { ruff check . ; }

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-PACKAGES=(protos protos/rpc kernels services/engine services/gateway tools deploy/demo)
+PACKAGES=(protos protos/rpc kernels services/engine services/gateway services/grammar tools deploy/demo)
 STAMP=.venv/installed
 LOG=.venv/setup.log
 

@@ -16,6 +16,7 @@ PACKAGES = {
     "twinspark_kernels": "kernels/src",
     "twinspark_engine": "services/engine/src",
     "twinspark_gateway": "services/gateway/src",
+    "twinspark_grammar": "services/grammar/src",
     "twinspark_tools": "tools/src",
     "twinspark_demo": "deploy/demo/src",
     "fakes": "tests",
@@ -38,6 +39,9 @@ VIOLATIONS = {
     "engine-bookkeeping": ("twinspark_engine/kv_cache/planted.py", "import torch"),
     "engine-app": ("twinspark_engine/planted.py", "import twinspark_engine.app"),
     "gateway-app": ("twinspark_gateway/planted.py", "import twinspark_gateway.app"),
+    "grammar-app": ("twinspark_grammar/planted.py", "import twinspark_grammar.app"),
+    "grammar-layers": ("twinspark_grammar/schema/planted.py", "import twinspark_grammar.grammars"),
+    "grammar-compiler": ("twinspark_grammar/compiling/job.py", "import twinspark_grammar.masks"),
     "messages": ("twinspark_gateway/reply/planted.py", "import twinspark.engine.v1.engine_pb2"),
     "gateway-layers": ("twinspark_gateway/prompt/planted.py", "import twinspark_gateway.routes.models"),
 }

@@ -46,6 +46,21 @@ async def test_an_unknown_error_hides_its_text_and_logs_it(
     assert next(iter(line)) == "event"
 
 
+async def test_what_quotes_the_caller_reaches_the_caller_and_no_log(
+    start_server: Any, connect: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logging("echo", "debug")
+    channel = connect(await start_server())
+    for word in ("loud", "mumble"):
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await echo(channel)(word)
+    assert read_status(failed.value).message == "cannot read 'mumble'"
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    refused = {line["reason"]: line["message"] for line in lines if line["event"] == "rpc_refused"}
+    assert refused == {"TOO_LOUD": "volume 11 exceeds 10", "UNREADABLE": ""}
+    assert "mumble" not in str(lines)
+
+
 async def test_calls_are_counted_by_method_and_status(
     start_server: Any, connect: Any, registry: CollectorRegistry
 ) -> None:

@@ -19,8 +19,14 @@ class TooLoudError(ServiceError):
     RETRYABLE: ClassVar[bool] = True
 
 
+class UnreadableError(ServiceError):
+    REASON: ClassVar[str] = "UNREADABLE"
+    CODE: ClassVar[grpc.StatusCode] = grpc.StatusCode.INVALID_ARGUMENT
+    QUOTES_CALLER: ClassVar[bool] = True
+
+
 class EchoServicer:
-    """Echo answers its request; the words `loud`, `secret` and `wait` make it refuse, break and wait."""
+    """Echo answers its request; some words make it refuse (`loud`, `mumble`), break (`secret`) and wait (`wait`)."""
 
     def __init__(self) -> None:
         self.num_calls = 0
@@ -30,6 +36,8 @@ class EchoServicer:
         self.num_calls += 1
         if request == "loud":
             raise TooLoudError("volume 11 exceeds 10", limit=10)
+        if request == "mumble":
+            raise UnreadableError("cannot read 'mumble'")
         if request == "secret":
             raise KeyError("the password is swordfish")
         if request == "wait":

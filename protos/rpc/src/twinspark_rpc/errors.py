@@ -13,12 +13,14 @@ class ServiceError(Exception):
 
     A subclass sets REASON (upper case, unique in its service, listed in docs/errors.md), CODE, and RETRYABLE (whether
     the same call may succeed later). The message goes over the wire: it names the thing and the limit, never text of a
-    user, a path or a URL. `metadata` repeats the dynamic parts of the message for programs.
+    user, a path or a URL; a subclass that must quote what its caller sent (a compiler's reason) sets QUOTES_CALLER,
+    which keeps the message out of every log. `metadata` repeats the dynamic parts of the message for programs.
     """
 
     REASON: ClassVar[str] = "INTERNAL"
     CODE: ClassVar[grpc.StatusCode] = grpc.StatusCode.INTERNAL
     RETRYABLE: ClassVar[bool] = False
+    QUOTES_CALLER: ClassVar[bool] = False
 
     def __init__(self, message: str, **metadata: str | int) -> None:
         super().__init__(message)

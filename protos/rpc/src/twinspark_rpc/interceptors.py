@@ -70,7 +70,8 @@ class _ErrorToStatus(AbstractAsyncContextManager[None]):
         if error is None or not isinstance(error, Exception) or isinstance(error, grpc.aio.AbortError):
             return
         if isinstance(error, ServiceError):
-            log.debug("rpc_refused", method=self._method, reason=error.REASON, message=error.message)
+            message = "" if error.QUOTES_CALLER else error.message
+            log.debug("rpc_refused", method=self._method, reason=error.REASON, message=message)
         else:
             log.error("rpc_failed", method=self._method, exc_info=error)
             error = ServiceError(INTERNAL_MESSAGE)

@@ -1,0 +1,1 @@
+"""What a JSON schema asks for, and which of it masks enforce."""
