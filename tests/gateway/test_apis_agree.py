@@ -97,7 +97,32 @@ def for_messages(conversation: dict[str, Any]) -> Turn:
     return body
 
 
-FORMS = {"/v1/chat/completions": for_chat, "/v1/messages": for_messages}
+def for_responses(conversation: dict[str, Any]) -> Turn:
+    items: list[Turn] = []
+    for turn in conversation["turns"]:
+        if "user" in turn:
+            items.append({"role": "user", "content": [{"type": "input_text", "text": turn["user"]}]})
+            continue
+        if turn["reasoning"] is not None:
+            part = {"type": "reasoning_text", "text": turn["reasoning"]}
+            items.append({"type": "reasoning", "id": "rs", "summary": [], "content": [part]})
+        part = {"type": "output_text", "text": turn["text"], "annotations": []}
+        items.append({"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": [part]})
+        for call in turn["calls"]:
+            arguments = json.dumps(call["arguments"])
+            items.append({"type": "function_call", "call_id": call["id"], "name": call["name"], "arguments": arguments})
+        items += [
+            {"type": "function_call_output", "call_id": call["id"], "output": call["result"]} for call in turn["calls"]
+        ]
+    body: Turn = {"input": items, "max_output_tokens": 2, "reasoning": {"effort": conversation["effort"]}}
+    if conversation["system"] is not None:
+        body["instructions"] = conversation["system"]
+    if conversation["tools"]:
+        body["tools"] = [{"type": "function", "name": "look", "description": "Look.", "parameters": SCHEMA}]
+    return body
+
+
+FORMS = {"/v1/chat/completions": for_chat, "/v1/messages": for_messages, "/v1/responses": for_responses}
 
 
 async def test_every_api_sends_the_same_prompt(start_gateway: Any) -> None:

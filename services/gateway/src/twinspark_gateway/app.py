@@ -17,8 +17,18 @@ from twinspark_gateway.gateway import Gateway
 from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
-from twinspark_gateway.routes import chat_completions, completions, health, memory, messages, models, tokenize
+from twinspark_gateway.routes import (
+    chat_completions,
+    completions,
+    health,
+    memory,
+    messages,
+    models,
+    responses,
+    tokenize,
+)
 from twinspark_gateway.schemas.logprobs import TokenNames
+from twinspark_gateway.schemas.responses.store import ResponseStore
 from twinspark_gateway.schemas.sampling_defaults import load_sampling_defaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.access import AccessLayer
@@ -71,6 +81,7 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
             names=TokenNames(tokenizer),
             defaults=defaults,
             memory=ReasoningMemory(settings.remembered_replies, settings.remembered_bytes),
+            responses=ResponseStore(),
             started_at=int(time.time()),
         )
         await monitor.poll()
@@ -89,7 +100,7 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,
-                allow_methods=["GET", "POST", "OPTIONS"],
+                allow_methods=["GET", "POST", "DELETE", "OPTIONS"],
                 allow_headers=["*"],
                 expose_headers=["x-request-id"],
             ),
@@ -104,6 +115,6 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
         redirect_slashes=False,
     )
     add_error_replies(app)
-    for route in (chat_completions, completions, health, memory, messages, models, tokenize):
+    for route in (chat_completions, completions, health, memory, messages, models, responses, tokenize):
         app.include_router(route.router)
     return app

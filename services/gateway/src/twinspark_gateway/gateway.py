@@ -15,6 +15,7 @@ from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.logprobs import TokenNames
+from twinspark_gateway.schemas.responses.store import ResponseStore
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.body import read_json_object
@@ -35,6 +36,7 @@ class Gateway:
     names: TokenNames
     defaults: SamplingDefaults
     memory: ReasoningMemory
+    responses: ResponseStore
     started_at: int
 
     async def read_body(self, request: Request) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from twinspark_gateway.errors import ApiError, not_served_yet
-from twinspark_gateway.schemas.fields import refuse, refuse_at, show
+from twinspark_gateway.errors import ApiError
+from twinspark_gateway.schemas.fields import not_served_at, refuse, refuse_at, show
 
 Message = dict[str, Any]
 # Kinds that the API knows; what else stands there is a mistake.
@@ -126,5 +126,5 @@ def _string(block: Mapping[str, Any], key: str, where: str) -> str:
 
 def _refuse_kind(kind: Any, where: str) -> ApiError:
     if isinstance(kind, str) and kind in _NOT_SERVED:
-        return not_served_yet(where, f": blocks of type '{kind}' are not read")
+        return not_served_at(where, f": blocks of type '{kind}' are not read")
     return refuse_at(f"{where}.type", f"is not a kind of block that may stand here (got {show(kind)})")

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from twinspark_gateway.errors import not_served_yet
 from twinspark_gateway.schemas.anthropic.conversation import translate_messages
 from twinspark_gateway.schemas.field_names import FieldNames
-from twinspark_gateway.schemas.fields import Fields, refuse, refuse_at, show
+from twinspark_gateway.schemas.fields import Fields, not_served_at, refuse, refuse_at, show
 
 NAMES = FieldNames(
     (
@@ -75,7 +74,7 @@ def _translate_tool(tool: Any, where: str) -> Any:
         return tool
     kind = tool.get("type")
     if kind not in (None, "custom"):
-        raise not_served_yet(f"{where}.type", f': only tools of type "custom" are (got {show(kind)})')
+        raise not_served_at(f"{where}.type", f': only tools of type "custom" are (got {show(kind)})')
     function = {"name": tool.get("name")}
     for key, name in (("description", "description"), ("input_schema", "parameters"), ("strict", "strict")):
         if tool.get(key) is not None:
