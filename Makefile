@@ -1,7 +1,7 @@
 # Every command that a person or CI runs. Each does its own set-up; longer logic lives in scripts/.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup protos format check test run run-engine run-gateway run-grammar gates bench demo-eval clean
+.PHONY: help setup protos format check test run run-engine run-gateway run-grammar gates fuzz bench demo-eval clean
 
 RANKS ?= 2
 PORT ?= 8000
@@ -9,6 +9,7 @@ MODEL ?=
 DTYPE ?= float32
 KINDS ?=
 COUNT ?= 50
+CASES ?= 5000
 SEED ?=
 ONLY ?=
 BASE_URL ?= http://127.0.0.1:$(PORT)
@@ -47,6 +48,9 @@ run-grammar: setup ## Run the grammar service alone, with settings from TWINSPAR
 
 gates: setup ## Run the gates of exactness against a running server (BASE_URL=http://127.0.0.1:8000 ONLY=cancel,load)
 	@$(PYTHON_BIN) -m twinspark_tools.gates --base-url "$(BASE_URL)" $(if $(ONLY),--only "$(ONLY)")
+
+fuzz: setup ## Send CASES=5000 requests drawn from the OpenAPI document, and as many broken bodies (SEED=1 repeats)
+	@FUZZ_CASES="$(CASES)" $(TEST_ENV) $(PYTHON_BIN) -m pytest tests/gateway/fuzz -s --timeout 0 -p no:randomly -W ignore $(if $(SEED),--hypothesis-seed "$(SEED)")
 
 bench: setup ## Benchmark a running server (BASE_URL=http://127.0.0.1:8000); JSON and a table
 	@$(PYTHON_BIN) -m twinspark_tools.bench --base-url "$(BASE_URL)"

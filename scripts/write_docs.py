@@ -108,7 +108,8 @@ def gateway_registry() -> CollectorRegistry:
     GatewayMetrics(registry)
     numbers: defaultdict[str, float] = defaultdict(lambda: 1.0)
     stats = SimpleNamespace(gauges=numbers, counters=numbers, slot_admissions=(0,))
-    registry.register(EngineCollector(cast(Any, SimpleNamespace(problem=None, age_seconds=0.0, stats=stats))))
+    monitor = SimpleNamespace(problem=None, age_seconds=0.0, stats=stats, find_stalls=list)
+    registry.register(EngineCollector(cast(Any, monitor)))
     return registry
 
 

@@ -1,8 +1,7 @@
 """A gateway over the fake engine, on real sockets."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,10 @@ import hypothesis
 import pytest
 
 from fakes.engine import FakeEngine, serve_engine
+from support.served_gateway import serve_gateway
 from support.tiny_tokenizer import write_folder
 from support.waiting import PATIENCE_SECONDS
-from twinspark_gateway.app import build_app
 from twinspark_gateway.settings import Settings
-from twinspark_gateway.web.drain import Drain
-from twinspark_gateway.web.listener import open_listener
-from twinspark_gateway.web.server import build_server
 
 # A slow machine is no failure.
 hypothesis.settings.register_profile("patient", deadline=None)
@@ -49,25 +45,6 @@ class RunningGateway:
 GatewayFactory = Callable[..., Awaitable[RunningGateway]]
 
 
-@asynccontextmanager
-async def serve_gateway(settings: Settings) -> AsyncIterator[str]:
-    """Serve on a free port of loopback; give the URL."""
-    listener = open_listener("127.0.0.1", 0)
-    drain = Drain(settings.drain_seconds)
-    app = build_app(settings, drain)
-    server = build_server(app, drain, drain_seconds=settings.drain_seconds, idle_seconds=5)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        assert not serving.done()
-        await asyncio.sleep(0.005)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await serving
-        listener.close()
-
-
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder named tiny with tokenizer and chat template."""
@@ -87,6 +64,7 @@ async def start_gateway(model_folder: Path) -> AsyncIterator[GatewayFactory]:
                 "engine": address,
                 "engine_poll_seconds": 0.05,
                 "drain_seconds": 1,
+                "idle_seconds": 5,
             }
             values |= settings
             url = await stack.enter_async_context(serve_gateway(Settings(**values)))

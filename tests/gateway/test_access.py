@@ -1,14 +1,19 @@
 """Keys, browsers' origins, request ids and the request log."""
 
+import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
+from pydantic import SecretStr
 
 from support.waiting import eventually
-from twinspark_gateway.web.keys import Keyring, KeysError, load_keys
+from twinspark_gateway.routes import completions
+from twinspark_gateway.settings import Settings
+from twinspark_gateway.web.keys import Keyring, KeysError, build_keyring, load_keys
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "a secret text"}], "max_tokens": 2}
@@ -18,6 +23,13 @@ def write_keys(path: Path, text: str, mode: int = 0o600) -> Path:
     path.write_text(text)
     path.chmod(mode)
     return path
+
+
+def write_unnoticed(path: Path, text: str) -> None:
+    """Write another text as if the file had not changed."""
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.fixture
@@ -73,6 +85,36 @@ def test_a_changed_file_is_read_again_and_a_broken_one_closes_every_route(keys_f
     assert keyring.find_label({"x-api-key": "sk-three"}) == "carol"
 
 
+async def test_keys_of_the_setting_stand_beside_those_of_the_file(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(keys_file=keys_file, keys="ci: sk-ci, ops: sk-ops")
+    for key, status in (("sk-one", 200), ("sk-ci", 200), ("sk-ops", 200), ("ci: sk-ci", 401)):
+        assert (await gateway.client.get("/v1/models", headers={"x-api-key": key})).status_code == status, key
+    alone = await start_gateway(keys="ci: sk-ci")
+    assert (await alone.client.get("/v1/models")).status_code == 401
+    assert (await alone.client.get("/health")).json() == {"status": "ok"}
+
+
+async def test_sighup_reads_the_keys_again(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(keys_file=keys_file, keys="ci: sk-ci")
+    write_unnoticed(keys_file, "dave: sk-four")
+    os.kill(os.getpid(), signal.SIGHUP)
+    headers = {"x-api-key": "sk-four"}
+    for _ in range(1000):
+        if (await gateway.client.get("/v1/models", headers=headers)).status_code == 200:
+            break
+        await asyncio.sleep(0.005)
+    else:
+        raise AssertionError("the new key is not taken")
+    for key, status in (("sk-one", 401), ("sk-ci", 200)):
+        assert (await gateway.client.get("/v1/models", headers={"x-api-key": key})).status_code == status
+
+
+def test_a_keys_setting_that_is_wrong_is_refused_without_showing_a_key(model_folder: Path) -> None:
+    with pytest.raises(KeysError, match="line 2 of the setting keys") as caught:
+        build_keyring(Settings(model=model_folder, keys=SecretStr("a: sk-one,sk-two")))
+    assert "sk-" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("text", "mode", "words"),
     [
@@ -118,6 +160,22 @@ async def test_two_requests_may_carry_one_id(gateway: Any) -> None:
     assert len({request.request_id for request in gateway.engine.requests}) == 2
 
 
+async def test_the_log_lines_of_all_services_carry_the_id_of_the_request(gateway: Any) -> None:
+    with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as lines:
+        for request_id, more in (("whole", {}), ("stream", {"stream": True}), ("two", {"n": 2})):
+            await gateway.client.post(CHAT, json=HELLO | more, headers={"X-Request-Id": request_id})
+        # The engine's server writes them when the call has ended there.
+        await eventually(lambda: len(calls_of(lines)) == 4, lambda: lines)
+    assert sorted(calls_of(lines)) == ["stream", "two", "two", "whole"]
+    assert sorted(line["request_id"] for line in requests_of(lines)) == ["stream", "two", "whole"]
+
+
+def calls_of(lines: list[Any]) -> list[str]:
+    """Give the request ids of the engine's log lines about Generate."""
+    ended = [line for line in lines if line["event"] == "rpc_finished" and line["method"].endswith("/Generate")]
+    return [line["request_id"] for line in ended]
+
+
 def requests_of(lines: list[Any]) -> list[Any]:
     """Give the lines of requests that are worth one."""
     return [line for line in lines if line["event"] == "request" and line["log_level"] == "info"]
@@ -153,3 +211,37 @@ async def test_each_request_leaves_one_log_line_without_text(start_gateway: Any)
     assert requests[1]["stream"]
     assert requests[2]["param"] == "temperature"
     assert "secret" not in repr(lines)
+
+
+async def test_a_failure_has_the_request_id_and_a_browser_may_read_it(
+    start_gateway: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any) -> None:
+        raise ZeroDivisionError("a secret text")
+
+    monkeypatch.setattr(completions, "read_completion_request", fail)
+    gateway = await start_gateway(cors_origins=("https://app.example",))
+    headers = {"Origin": "https://app.example", "X-Request-Id": "one"}
+    with structlog.testing.capture_logs() as lines:
+        response = await gateway.client.post("/v1/completions", json={"prompt": "a"}, headers=headers)
+        await eventually(lambda: requests_of(lines), "its line is logged")
+    assert (response.status_code, response.json()["error"]["type"]) == (500, "server_error")
+    assert "secret" not in response.text
+    assert response.headers["x-request-id"] == "one"
+    assert response.headers["access-control-allow-origin"] == "https://app.example"
+    assert [(line["status"], line["outcome"]) for line in requests_of(lines)] == [(500, "failed")]
+
+
+async def test_a_browser_may_send_its_key_from_a_listed_origin(start_gateway: Any, keys_file: Path) -> None:
+    gateway = await start_gateway(cors_origins=("https://app.example",), keys_file=keys_file)
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,x-stainless-os"}
+    allowed = await gateway.client.options(CHAT, headers={"Origin": "https://app.example", **asked})
+    assert allowed.status_code == 200
+    assert allowed.headers["access-control-allow-headers"] == "authorization,x-stainless-os"
+    assert allowed.headers["access-control-allow-credentials"] == "true"
+    other = await gateway.client.options(CHAT, headers={"Origin": "https://evil.example", **asked})
+    assert "access-control-allow-origin" not in other.headers
+    anyone = await start_gateway(cors_origins=("*",))
+    response = await anyone.client.get("/health", headers={"Origin": "https://evil.example"})
+    assert response.headers["access-control-allow-origin"] == "*"
+    assert "access-control-allow-credentials" not in response.headers

@@ -59,6 +59,23 @@ def test_torch_is_not_imported(model_folder: Path) -> None:
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
+def test_what_was_built_at_start_is_never_collected_again(model_folder: Path) -> None:
+    code = (
+        "import gc; from twinspark_gateway import __main__; from twinspark_gateway.web.server import Server;"
+        "Server.run = lambda *_, **__: print(gc.get_freeze_count(), len(gc.get_objects())); __main__.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(model=model_folder, port=0),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+    num_frozen, num_left = map(int, done.stdout.splitlines()[-1].split())
+    assert num_frozen > 10_000, done.stderr
+    assert num_left < 1_000
+
+
 async def wait_healthy(
     client: httpx2.AsyncClient, process: subprocess.Popen[bytes], seconds: float = PATIENCE_SECONDS
 ) -> None:
@@ -158,7 +175,7 @@ async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(
 ) -> None:
     drain = Drain(1)
     app = build_app(Settings(model=model_folder, engine=engine_address), drain)
-    server = build_server(app, drain, drain_seconds=1, idle_seconds=5)
+    server = build_server(app, drain, drain_seconds=1, idle_seconds=5, head_seconds=60)
     request = {"prompt": [[5] * 400] * 128, "max_tokens": 1, "echo": True, "logprobs": 5, "stream": True}
     body = json.dumps(request).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import json
 import socket
+import struct
+import threading
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ from fakes.engine import FakeEngine, QueueFullError, RankLostError
 from fakes.engine_model import FakeModel
 from support.scripts import say
 from support.waiting import PATIENCE_SECONDS, eventually
+from twinspark_gateway.routes import chat_completions
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
@@ -140,12 +143,57 @@ async def test_a_client_that_leaves_the_queue_never_starts(start_gateway: Any, s
     await eventually(lambda: not gateway.engine.running, "the slot is free")
 
 
-async def test_a_client_that_leaves_during_prefill_cancels_it(start_gateway: Any) -> None:
-    gateway = await start_gateway(FakeEngine(prefill_seconds=0.2))
-    client = open_request(gateway, {"prompt": [1] * 500, "max_tokens": 2}, "/v1/completions")
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("admission_wait_seconds", [0, 60])
+async def test_a_client_that_leaves_during_prefill_cancels_it(
+    start_gateway: Any, stream: bool, admission_wait_seconds: float
+) -> None:
+    gateway = await start_gateway(FakeEngine(prefill_seconds=0.2), admission_wait_seconds=admission_wait_seconds)
+    client = open_request(gateway, {"prompt": [1] * 500, "max_tokens": 2, "stream": stream}, "/v1/completions")
     await eventually(lambda: gateway.engine.prefilling, "the prompt is computed")
     client.close()
     await eventually(lambda: not gateway.engine.running, "the slot is free")
+    assert gateway.engine.counts["output_tokens_total"] == 0
+    assert gateway.engine.counts["requests_cancelled_total"] == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_leaves_cancels_all_its_choices_and_prompts(start_gateway: Any, stream: bool) -> None:
+    gateway = await start_gateway(FakeEngine(FakeModel(num_slots=2), step_seconds=0.01))
+    engine = gateway.engine
+    body = {"prompt": ["a", "b", "c"], "n": 2, "max_tokens": 400, "ignore_eos": True, "stream": stream}
+    client = open_request(gateway, body, "/v1/completions")
+    await eventually(lambda: len(engine.running) == 2, "two choices run")
+    # A reset, as of a process that was killed.
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+    await eventually(lambda: not engine.running and not engine.waiting, "the slots are free")
+    assert len(engine.requests) == engine.counts["requests_cancelled_total"] == 2
+    assert (await gateway.client.get("/health")).json()["inflight"] == 0
+
+
+async def test_a_client_that_leaves_while_its_prompt_is_encoded_never_starts(
+    start_gateway: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def encode_slowly(*_arguments: Any) -> list[int]:
+        begun.set()
+        may_end.wait(PATIENCE_SECONDS)
+        return [1, 2, 3]
+
+    monkeypatch.setattr(chat_completions, "render_prompt", encode_slowly)
+    gateway = await start_gateway()
+    gateway.engine.gate.clear()
+    with structlog.testing.capture_logs() as lines:
+        client = open_request(gateway, LONG)
+        await eventually(begun.is_set, "the prompt is encoded")
+        client.close()
+        await asyncio.sleep(0.1)
+        may_end.set()
+        await eventually(lambda: any(line["event"] == "request" for line in lines), "its line is logged")
+    assert [line["outcome"] for line in lines if line["event"] == "request"] == ["cancelled"]
+    await eventually(lambda: not gateway.engine.running, "no slot is taken")
     assert gateway.engine.counts["output_tokens_total"] == 0
 
 

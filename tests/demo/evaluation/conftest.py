@@ -1,6 +1,5 @@
 """A real gateway over a fake engine that answers the evaluation's prompts: perfectly, or with planted mistakes."""
 
-import asyncio
 import json
 import re
 import shutil
@@ -14,17 +13,14 @@ import pytest
 from fakes.engine import FakeEngine, serve_engine
 from fakes.engine_model import FakeModel
 from support.scripts import encode
+from support.served_gateway import serve_gateway
 from support.tiny_tokenizer import build_tokenizer, write_folder
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark_demo.drafts.template import load_template, render
 from twinspark_demo.evaluation.drawing import draw_prompts, kinds
 from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, sample_text
 from twinspark_demo.evaluation.prompt import Prompt
-from twinspark_gateway.app import build_app
 from twinspark_gateway.settings import Settings
-from twinspark_gateway.web.drain import Drain
-from twinspark_gateway.web.listener import open_listener
-from twinspark_gateway.web.server import build_server
 
 USER = 277
 COUNT = 4
@@ -112,11 +108,14 @@ async def start_server(template_folder: Path, known: PerfectModel) -> AsyncItera
     known.texts.clear()
     async with AsyncExitStack() as stack:
 
+        def served(engine: str) -> Settings:
+            return Settings(model=template_folder, engine=engine, drain_seconds=1, idle_seconds=5)
+
         async def start(
             plant: Break = lambda _, right: right, failure: Exception | None = None, engine_address: str | None = None
         ) -> str:
             if engine_address is not None:
-                return await stack.enter_async_context(_Gateway(Settings(model=template_folder, engine=engine_address)))
+                return await stack.enter_async_context(serve_gateway(served(engine_address)))
             replies: dict[str, Sequence[int]] = {}
 
             def script(request: pb.GenerateRequest) -> Sequence[int]:
@@ -133,27 +132,6 @@ async def start_server(template_folder: Path, known: PerfectModel) -> AsyncItera
                 failure=failure,
             )
             address = await stack.enter_async_context(serve_engine(engine))
-            return await stack.enter_async_context(_Gateway(Settings(model=template_folder, engine=address)))
+            return await stack.enter_async_context(serve_gateway(served(address)))
 
         yield start
-
-
-class _Gateway:
-    """Serves on a free port while it is open."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._listener = open_listener("127.0.0.1", 0)
-        drain = Drain(1)
-        self._server = build_server(build_app(settings, drain), drain, drain_seconds=1, idle_seconds=5)
-
-    async def __aenter__(self) -> str:
-        self._serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
-        while not self._server.started:
-            assert not self._serving.done()
-            await asyncio.sleep(0.005)
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        await self._serving
-        self._listener.close()

@@ -309,7 +309,7 @@ SHOWN: list[tuple[str, str, str]] = [
     ),
     ("stop", '{"a": "b"}', '(got {"a": "b"}).'),
     ("top_k", '"' + "x" * 70_000 + '"', '(got "' + "x" * 59 + "...)."),
-    ("stop_token_ids", "[" * 900 + "]" * 900, "(got " + "[" * 60 + "...)."),
+    ("stop_token_ids", "[" * 100 + "]" * 100, "(got " + "[" * 60 + "...)."),
     ("logit_bias", "[" + "1, " * 5000 + "1]", "(got [" + "1, " * 19 + "1,...)."),
     ("max_tokens", "1e308", "(got 1e+308)."),
     ("max_tokens", "1e400", "(got a number that is too large)."),

@@ -1,5 +1,6 @@
 """Runs the gateway: settings, application, HTTP server."""
 
+import gc
 import signal
 import sys
 from types import FrameType
@@ -7,6 +8,7 @@ from types import FrameType
 from twinspark_gateway.app import build_app
 from twinspark_gateway.prompt.chat_template import ChatTemplateError
 from twinspark_gateway.prompt.tokenizer import TokenizerError
+from twinspark_gateway.request_log import RequestLogError
 from twinspark_gateway.schemas.sampling_defaults import GenerationConfigError
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.drain import Drain
@@ -14,6 +16,15 @@ from twinspark_gateway.web.keys import KeysError
 from twinspark_gateway.web.listener import AddressTakenError, open_listener
 from twinspark_gateway.web.server import build_server
 from twinspark_rpc import configure_logging, load_settings
+
+START_ERRORS = (
+    AddressTakenError,
+    ChatTemplateError,
+    GenerationConfigError,
+    KeysError,
+    RequestLogError,
+    TokenizerError,
+)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -31,9 +42,25 @@ def main() -> None:
     try:
         app = build_app(settings, drain)
         listener = open_listener(settings.host, settings.port)
-    except (TokenizerError, ChatTemplateError, GenerationConfigError, KeysError, AddressTakenError) as error:
+    except (
+        TokenizerError,
+        ChatTemplateError,
+        GenerationConfigError,
+        KeysError,
+        RequestLogError,
+        AddressTakenError,
+    ) as error:
         sys.exit(f"twinspark_gateway: {error}")
-    server = build_server(app, drain, drain_seconds=settings.drain_seconds, idle_seconds=settings.idle_seconds)
+    server = build_server(
+        app,
+        drain,
+        drain_seconds=settings.drain_seconds,
+        idle_seconds=settings.idle_seconds,
+        head_seconds=settings.body_timeout_seconds,
+    )
+    # What was built so far lives as long as the process. Collecting it again would stop every stream for 100 ms.
+    gc.collect()
+    gc.freeze()
     server.run(sockets=[listener])
 
 

@@ -2,21 +2,24 @@
 
 import asyncio
 import contextlib
+import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
 
 from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
 from twinspark_gateway.gateway import Gateway
 from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
+from twinspark_gateway.prompt.prompt_history import build_history
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
+from twinspark_gateway.request_log import build_request_log
 from twinspark_gateway.routes import (
     chat_completions,
     completions,
@@ -24,6 +27,7 @@ from twinspark_gateway.routes import (
     memory,
     messages,
     models,
+    openapi,
     responses,
     tokenize,
 )
@@ -34,19 +38,19 @@ from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.access import AccessLayer
 from twinspark_gateway.web.drain import Drain
 from twinspark_gateway.web.error_replies import add_error_replies
-from twinspark_gateway.web.keys import Keyring
+from twinspark_gateway.web.keys import build_keyring
 
 log = structlog.get_logger()
 
 
-def build_app(settings: Settings, drain: Drain) -> FastAPI:
+def build_app(settings: Settings, drain: Drain) -> ASGIApp:
     """Build the application; the drain ends its requests.
 
     Reads the checkpoint's small files; raises what their loaders raise.
     """
     tokenizer = load_tokenizer(settings.model)
     defaults = load_sampling_defaults(settings.model)
-    keyring = Keyring(settings.keys_file) if settings.keys_file is not None else None
+    keyring = build_keyring(settings)
     log.info(
         "model_folder_read",
         model=settings.served_name,
@@ -55,17 +59,26 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
         keys=keyring is not None,
     )
     if keyring is None and not settings.binds_loopback:
-        log.warning("open_to_the_network", why="host is not loopback and keys_file is not set")
+        log.warning("open_to_the_network", why="host is not loopback and no keys are set")
 
+    request_log = build_request_log(settings)
     registry = CollectorRegistry()
     metrics = GatewayMetrics(registry)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # The channel belongs to the running event loop.
-        engine = EngineClient(settings.engine, settings, settings.engine_timeout_seconds)
+        engine = EngineClient(
+            settings.engine,
+            settings,
+            timeout_seconds=settings.engine_timeout_seconds,
+            stall_seconds=settings.stall_seconds,
+        )
         monitor = EngineMonitor(
-            engine, poll_seconds=settings.engine_poll_seconds, stale_seconds=settings.engine_timeout_seconds
+            engine,
+            poll_seconds=settings.engine_poll_seconds,
+            stale_seconds=settings.engine_timeout_seconds,
+            is_strict=settings.health_mode == "strict",
         )
         collectors = (EngineCollector(monitor), ProcessCollector(registry=None), PlatformCollector(registry=None))
         for collector in (*collectors, GCCollector(registry=CollectorRegistry())):
@@ -82,39 +95,54 @@ def build_app(settings: Settings, drain: Drain) -> FastAPI:
             defaults=defaults,
             memory=ReasoningMemory(settings.remembered_replies, settings.remembered_bytes),
             responses=ResponseStore(),
+            history=build_history(tokenizer) if request_log is not None else None,
             started_at=int(time.time()),
         )
+        if keyring is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, keyring.reload)
         await monitor.poll()
         polling = asyncio.create_task(monitor.run())
         yield
         polling.cancel()
         await asyncio.gather(polling, return_exceptions=True)
         await engine.close()
+        if request_log is not None:
+            request_log.close()
 
-    layers = [
-        Middleware(AccessLayer, metrics=metrics, keyring=keyring, open_metrics=settings.open_metrics, drain=drain)
-    ]
-    if settings.cors_origins:
-        layers.insert(
-            0,
-            Middleware(
-                CORSMiddleware,
-                allow_origins=settings.cors_origins,
-                allow_methods=["GET", "POST", "DELETE", "OPTIONS"],
-                allow_headers=["*"],
-                expose_headers=["x-request-id"],
-            ),
-        )
     app = FastAPI(
         title="Twinspark",
         lifespan=lifespan,
-        middleware=layers,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
     )
     add_error_replies(app)
-    for route in (chat_completions, completions, health, memory, messages, models, responses, tokenize):
+    for route in (chat_completions, completions, health, memory, messages, models, openapi, responses, tokenize):
         app.include_router(route.router)
-    return app
+    # Around the whole application, and not among its middleware: a failure's reply is made outside of those, and it
+    # needs an id and a browser's headers like any other.
+    layered = AccessLayer(
+        app,
+        metrics=metrics,
+        keyring=keyring,
+        open_metrics=settings.open_metrics,
+        drain=drain,
+        request_log=request_log,
+    )
+    return _allow_origins(layered, settings.cors_origins)
+
+
+def _allow_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        # Browsers refuse credentials beside "*".
+        allow_credentials="*" not in origins,
+        allow_methods=["GET", "POST", "DELETE", "OPTIONS"],
+        # Echoes what is asked for: "*" does not cover Authorization.
+        allow_headers=["*"],
+        expose_headers=["x-request-id"],
+    )

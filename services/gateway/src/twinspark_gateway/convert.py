@@ -119,6 +119,7 @@ def _finished(finished: pb.Finished) -> Finished:
         queue_s=timings.queue_us / 1e6,
         prefill_s=timings.prefill_us / 1e6,
         decode_s=timings.decode_us / 1e6,
+        num_rounds=timings.num_rounds,
     )
 
 

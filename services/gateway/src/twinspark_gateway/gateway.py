@@ -11,6 +11,7 @@ from twinspark_gateway.clients.engine_monitor import EngineMonitor
 from twinspark_gateway.errors import context_overflow, invalid, unknown_model
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.metrics import GatewayMetrics
+from twinspark_gateway.prompt.prompt_history import PromptHistory
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.schemas.fields import refuse
@@ -37,6 +38,8 @@ class Gateway:
     defaults: SamplingDefaults
     memory: ReasoningMemory
     responses: ResponseStore
+    # None where no request log is written.
+    history: PromptHistory | None
     started_at: int
 
     async def read_body(self, request: Request) -> dict[str, Any]:

@@ -93,6 +93,8 @@ class Finished:
     queue_s: float
     prefill_s: float
     decode_s: float
+    # Rounds that decoded the request; each gave at least one token.
+    num_rounds: int = 0
 
 
 Event = Admitted | PromptLogprobs | Step | Finished

@@ -66,6 +66,8 @@ class EngineCollector(Collector):
         """Give the engine's metrics; only whether it is up while no copy exists."""
         up = 1.0 if self._monitor.problem is None else 0.0
         yield GaugeMetricFamily(f"{PREFIX}engine_up", "Whether the engine takes requests.", up)
+        stalled = len(self._monitor.find_stalls())
+        yield GaugeMetricFamily(f"{PREFIX}stalled_requests", "Requests without a token for too long.", stalled)
         stats, age = self._monitor.stats, self._monitor.age_seconds
         if stats is None or age is None:
             return
@@ -126,6 +128,9 @@ class GatewayMetrics:
         )
         self._inflight = Gauge(f"{PREFIX}inflight_requests", "Generating requests in progress.", registry=registry)
         self.num_inflight = 0
+        # Generating requests that ended, and those of them that failed.
+        self.num_requests = 0
+        self.num_failed = 0
         self._tasks = Gauge(f"{PREFIX}asyncio_tasks", "Tasks of the gateway's event loop.", registry=registry)
         self._latency = _Timing(
             registry, "request_latency_seconds", "e2e_request_latency_seconds", "From arrival to the end of the reply."
@@ -156,6 +161,8 @@ class GatewayMetrics:
             self._by_key.labels(record.key_label).inc()
         if record.outcome == "cancelled":
             self._disconnections.inc()
+        self.num_requests += record.is_generation
+        self.num_failed += record.is_generation and record.outcome == "failed"
         if not record.is_generation or record.outcome != "ok":
             return
         self._latency.observe(seconds)

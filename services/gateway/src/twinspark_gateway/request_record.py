@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from twinspark_gateway.errors import CLIENT_GONE, ApiError
+from twinspark_gateway.prompt.prompt_history import PromptTraits
 from twinspark_gateway.reply.choice import Ended
 from twinspark_gateway.reply.usage import Usage
 
@@ -35,6 +36,15 @@ class RequestRecord:
     queue_seconds: float | None = None
     prefill_seconds: float | None = None
     decode_seconds: float | None = None
+    # Output tokens after each choice's first, and the rounds that they took.
+    num_decoded_tokens: int = 0
+    num_rounds: int = 0
+    # Generating requests when this one began, itself included.
+    num_concurrent: int | None = None
+    # The engine's KV blocks when this request began, from the last copy of its statistics.
+    num_free_blocks: int | None = None
+    num_used_blocks: int | None = None
+    traits: PromptTraits | None = None
     error: ApiError | None = None
 
     def note_token(self) -> None:
@@ -50,6 +60,8 @@ class RequestRecord:
             self.queue_seconds = max(self.queue_seconds or 0.0, ended.finished.queue_s)
             self.prefill_seconds = max(self.prefill_seconds or 0.0, ended.finished.prefill_s)
             self.decode_seconds = max(self.decode_seconds or 0.0, ended.finished.decode_s)
+            self.num_decoded_tokens += max(0, ended.finished.output_tokens - 1)
+            self.num_rounds += ended.finished.num_rounds
 
     @property
     def outcome(self) -> str:
@@ -95,8 +107,32 @@ class RequestRecord:
             "first_token_seconds": round(first - self.started, 4) if first is not None else None,
             "queue_seconds": self.queue_seconds,
             "prefill_seconds": self.prefill_seconds,
+            "prefill_tokens_per_second": _rate(usage.prompt_tokens - usage.cached_tokens, self.prefill_seconds)
+            if usage
+            else None,
             "decode_seconds": self.decode_seconds,
+            "decode_tokens_per_second": _rate(self.num_decoded_tokens, self.decode_seconds),
+            "tokens_per_round": _rate(self.num_decoded_tokens, self.num_rounds),
+            "concurrent": self.num_concurrent,
+            "kv_blocks_free": self.num_free_blocks,
+            "kv_blocks_used": self.num_used_blocks,
+            **(self._trait_fields(self.traits) if self.traits is not None else {}),
         }
+
+    @staticmethod
+    def _trait_fields(traits: PromptTraits) -> dict[str, object | None]:
+        return {
+            "head_hash": traits.head_hash,
+            "conversation": traits.conversation,
+            "system_tokens": traits.num_system_tokens,
+            "system_hash": traits.system_hash,
+            "common_own_tokens": traits.num_common_own,
+            "common_other_tokens": traits.num_common_other,
+        }
+
+
+def _rate(count: int, divisor: float | None) -> float | None:
+    return round(count / divisor, 2) if count > 0 and divisor else None
 
 
 def record_of(request: Request) -> RequestRecord:

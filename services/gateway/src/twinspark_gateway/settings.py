@@ -4,7 +4,7 @@ import ipaddress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
 from twinspark_rpc import ChannelSettings, ServiceSettings
@@ -35,7 +35,10 @@ class Settings(ServiceSettings, ChannelSettings):
         32 << 20, ge=1 << 10, le=2**31 - 1, description="Largest request body, in bytes; a larger one is a 413."
     )
     body_timeout_seconds: float = Field(
-        60.0, gt=0, le=3600, description="Seconds in which a request body must arrive; a slower one is a 408."
+        60.0,
+        gt=0,
+        le=3600,
+        description="Seconds in which a request's head, and then its body, must arrive; a slower body is a 408.",
     )
     reasoning_field: REASONING_FIELDS = Field(
         "reasoning_content", description="Name of the reasoning in replies: reasoning_content, reasoning, or both."
@@ -69,6 +72,17 @@ class Settings(ServiceSettings, ChannelSettings):
         le=600,
         description="Deadline of GetStats, Describe and GetMemory; statistics older than this are stale.",
     )
+    health_mode: Literal["basic", "strict"] = Field(
+        "basic",
+        description="What a request does that the engine leaves without a token for too long: basic lists it in "
+        "/health; strict also makes /health a 503 and refuses new requests.",
+    )
+    stall_seconds: float = Field(
+        60.0,
+        gt=0,
+        le=86400,
+        description="Seconds without a token after which a request stalls, and one more for each 200 prompt tokens.",
+    )
     idle_seconds: int = Field(75, ge=1, le=3600, description="Seconds that an idle HTTP connection is kept open.")
     drain_seconds: int = Field(
         30, ge=0, le=3600, description="Seconds that running requests get to end after SIGTERM, before they are cut."
@@ -76,7 +90,17 @@ class Settings(ServiceSettings, ChannelSettings):
     keys_file: Path | None = Field(
         None, description="File of API keys, mode 0600, one `label: key` a line; unset: no key is asked for."
     )
+    keys: SecretStr = Field(
+        SecretStr(""), description="API keys as `label: key`, separated by commas, beside those of keys_file."
+    )
     open_metrics: bool = Field(False, description="Answer /metrics without a key even where keys are set.")
+    request_log_file: Path | None = Field(
+        None, description="File that gets one JSON line a request, without text; unset: only the process's log has it."
+    )
+    request_log_bytes: int = Field(
+        64 << 20, ge=1 << 10, le=2**40, description="Size in bytes at which the request log begins a new file."
+    )
+    request_log_kept: int = Field(3, ge=1, le=1000, description="Full files of the request log that are kept.")
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Browser origins that may call, separated by commas, or *; empty: cross-origin calls are off."
     )
@@ -98,6 +122,11 @@ class Settings(ServiceSettings, ChannelSettings):
     def served_name(self) -> str:
         """The model name that replies carry."""
         return self.model_name or self.model.resolve().name
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether a request needs a key."""
+        return self.keys_file is not None or bool(self.keys.get_secret_value())
 
     @property
     def binds_loopback(self) -> bool:

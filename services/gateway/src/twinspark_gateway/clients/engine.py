@@ -7,6 +7,7 @@ import grpc
 
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.engine.v1 import engine_pb2_grpc
+from twinspark_gateway.clients.running_calls import RunningCalls
 from twinspark_gateway.convert import (
     event_from_proto,
     generation_to_proto,
@@ -16,7 +17,7 @@ from twinspark_gateway.convert import (
 )
 from twinspark_gateway.errors import ApiError, from_status, internal_failure
 from twinspark_gateway.generation import EngineModel, EngineStats, Event, Finished, Generation, RankMemory
-from twinspark_rpc import REQUEST_ID_KEY, ChannelSettings, open_channel, read_status
+from twinspark_rpc import ChannelSettings, open_channel, read_status, request_metadata
 
 
 class Generator(Protocol):
@@ -30,7 +31,10 @@ class Generator(Protocol):
 class EngineClient:
     """One channel to the engine. Used from the event loop only; it connects when first called."""
 
-    def __init__(self, address: str, settings: ChannelSettings, timeout_seconds: float) -> None:
+    def __init__(
+        self, address: str, settings: ChannelSettings, *, timeout_seconds: float, stall_seconds: float
+    ) -> None:
+        self.calls = RunningCalls(stall_seconds)
         self._channel = open_channel(address, settings)
         self._stub: engine_pb2_grpc.EngineServiceAsyncStub = engine_pb2_grpc.EngineServiceStub(self._channel)
         self._timeout = timeout_seconds
@@ -62,20 +66,22 @@ class EngineClient:
 
     async def generate(self, generation: Generation) -> AsyncGenerator[Event, None]:
         """Run one generation, as Generator says."""
-        metadata = ((REQUEST_ID_KEY, generation.request_id),)
-        call = self._stub.Generate(generation_to_proto(generation), metadata=metadata)
+        # The id of the HTTP request, which is in every log line here; the call's own is in the message.
+        call = self._stub.Generate(generation_to_proto(generation), metadata=request_metadata())
         is_finished = False
-        try:
-            async for response in call:
-                event = event_from_proto(response)
-                if event is not None:
-                    is_finished = is_finished or isinstance(event, Finished)
-                    yield event
-        except grpc.aio.AioRpcError as error:
-            raise _refusal(error) from error
-        finally:
-            # Without effect on a call that has ended.
-            call.cancel()
+        with self.calls.follow(generation) as note:
+            try:
+                async for response in call:
+                    event = event_from_proto(response)
+                    if event is not None:
+                        note(event)
+                        is_finished = is_finished or isinstance(event, Finished)
+                        yield event
+            except grpc.aio.AioRpcError as error:
+                raise _refusal(error) from error
+            finally:
+                # Without effect on a call that has ended.
+                call.cancel()
         if not is_finished:
             raise internal_failure()
 

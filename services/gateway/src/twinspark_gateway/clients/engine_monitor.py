@@ -7,6 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from twinspark_gateway.clients.engine import EngineClient
+from twinspark_gateway.clients.running_calls import Stall
 from twinspark_gateway.errors import ApiError, engine_unavailable
 from twinspark_gateway.generation import EngineModel, EngineStats
 
@@ -22,11 +23,13 @@ class EngineMonitor:
         *,
         poll_seconds: float,
         stale_seconds: float,
+        is_strict: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine = engine
         self._poll_seconds = poll_seconds
         self._stale_seconds = stale_seconds
+        self._is_strict = is_strict
         self._clock = clock
         self._copied_at = 0.0
         self._is_reachable = False
@@ -54,6 +57,8 @@ class EngineMonitor:
             return
         if self.stats is not None and stats.state != self.stats.state:
             log.info("engine_state", state=stats.state)
+        if self.stats is None or stats.counters["steps_total"] != self.stats.counters["steps_total"]:
+            self._engine.calls.note_progress()
         self.stats, self._copied_at, self._is_reachable = stats, self._clock(), True
 
     @property
@@ -71,7 +76,13 @@ class EngineMonitor:
             return "it does not answer"
         if not self.stats.is_serving:
             return f"it is {self.stats.state}"
+        if self._is_strict and self.find_stalls():
+            return "a request has had no token for too long"
         return None
+
+    def find_stalls(self) -> list[Stall]:
+        """Give the requests that the engine leaves without a token for too long."""
+        return self._engine.calls.find_stalls()
 
     def serving_model(self) -> EngineModel:
         """Give the description of an engine that takes requests; raises a 503 that says why it does not."""

@@ -1,5 +1,6 @@
 """What the generating endpoints share: building Generate calls, and sending a reply streamed or whole."""
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from twinspark_gateway.errors import ApiError
 from twinspark_gateway.gateway import Gateway, gateway_of
 from twinspark_gateway.generation import EngineModel, Generation
+from twinspark_gateway.reply.choice import Choice
 from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.usage import Usage
 from twinspark_gateway.request_record import RequestRecord, record_of
@@ -24,6 +26,11 @@ from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm, EventSt
 
 class Run(Protocol):
     """One running request of any of them."""
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """The choices, in the order of the prompts."""
+        ...
 
     def chunks(self, fan_out: FanOut) -> AsyncGenerator[dict[str, Any], None]:
         """Give the chunks of the stream."""
@@ -72,6 +79,14 @@ def build_generation(
     )
 
 
+def _note_begin(gateway: Gateway, record: RequestRecord) -> None:
+    record.num_concurrent = gateway.metrics.num_inflight
+    stats = gateway.monitor.stats
+    if stats is not None:
+        record.num_used_blocks = stats.gauges["num_blocks_used"]
+        record.num_free_blocks = stats.gauges["num_blocks"] - stats.gauges["num_blocks_used"]
+
+
 def end_token_ids(params: ReplyParams, model: EngineModel) -> frozenset[int]:
     """Give the ids that end the output and have no text."""
     return frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else model.eos_token_ids)
@@ -96,6 +111,10 @@ async def respond(
     gateway.metrics.change_inflight(1)
     async with AsyncExitStack() as stack:
         stack.callback(gateway.metrics.change_inflight, -1)
+        _note_begin(gateway, record)
+        if gateway.history is not None:
+            first = run.choices[0].generation.prompt_token_ids
+            record.traits = await asyncio.to_thread(gateway.history.note, first)
         stack.callback(lambda: setattr(record, "usage", run.usage()))
         await stack.enter_async_context(fan_out)
         if not stream:

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from twinspark_gateway.errors import ApiError, body_for, missing_key
 from twinspark_gateway.metrics import GatewayMetrics
+from twinspark_gateway.request_log import RequestLog
 from twinspark_gateway.request_record import RequestRecord
 from twinspark_gateway.web.drain import Drain, draining
 from twinspark_gateway.web.keys import Keyring
@@ -25,12 +26,20 @@ class AccessLayer:
     """ASGI middleware; a plain one, because wrapping streams in another task would hide that a client has gone."""
 
     def __init__(
-        self, app: ASGIApp, metrics: GatewayMetrics, keyring: Keyring | None, open_metrics: bool, drain: Drain
+        self,
+        app: ASGIApp,
+        *,
+        metrics: GatewayMetrics,
+        keyring: Keyring | None,
+        open_metrics: bool,
+        drain: Drain,
+        request_log: RequestLog | None,
     ) -> None:
         self._app = app
         self._metrics = metrics
         self._keyring = keyring
         self._drain = drain
+        self._request_log = request_log
         self._open_paths = _HEALTH | (_METRICS if open_metrics else frozenset())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,5 +85,7 @@ class AccessLayer:
         fields["path"] = pattern
         if record.path in _HEALTH | _METRICS:
             log.debug("request", **fields)
-        else:
-            log.info("request", **fields)
+            return
+        log.info("request", **fields)
+        if self._request_log is not None:
+            self._request_log.write({"request_id": record.request_id, **fields})

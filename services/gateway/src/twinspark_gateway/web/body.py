@@ -15,6 +15,8 @@ from twinspark_gateway.web.drain import draining
 LAST_REPLY = {"Connection": "close"}
 # More is larger than any float.
 _MOST_DIGITS = 1000
+# Lists and objects inside each other. What reads a value, renders it or shows it may take several frames for a level.
+MAX_DEPTH = 128
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -29,13 +31,15 @@ async def read_json_object(
     except UnicodeDecodeError:
         raise ApiError(400, "The request body is not JSON: it is not UTF-8.") from None
     except RecursionError:
-        raise ApiError(400, "The request body is not JSON that can be read: it is nested too deeply.") from None
+        raise _too_deep() from None
     except ValueError as error:
         where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise ApiError(400, f"The request body is not JSON: {reason}{where}.") from None
     if not isinstance(value, dict):
         raise ApiError(400, "The request body must be a JSON object.")
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and not _is_shallow(value):
+        raise _too_deep()
     return dict(_replace_surrogates(value)) if _ESCAPED_SURROGATE.search(body) else value
 
 
@@ -86,6 +90,19 @@ def _read_digits(text: str) -> int | float:
     if len(text) > _MOST_DIGITS:
         return -math.inf if text.startswith("-") else math.inf
     return int(text)
+
+
+def _is_shallow(value: Any) -> bool:
+    """Say whether nothing lies deeper than MAX_DEPTH. Level by level: a recursion is what must not overflow."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [item.values() if isinstance(item, dict) else item for item in level]
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+    return not level
+
+
+def _too_deep() -> ApiError:
+    return ApiError(400, f"The request body is nested too deeply: more than {MAX_DEPTH} levels.")
 
 
 def _too_large(max_bytes: int) -> ApiError:

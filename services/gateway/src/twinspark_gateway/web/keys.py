@@ -1,14 +1,17 @@
-"""API keys: a file of `label: key` lines, kept as SHA-256 digests and compared in constant time."""
+"""API keys: `label: key` lines of a file and of a setting, kept as SHA-256 digests and compared in constant time."""
 
 import hashlib
 import hmac
 import re
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import structlog
+
+from twinspark_gateway.settings import Settings
 
 log = structlog.get_logger()
 
@@ -17,7 +20,7 @@ _RECHECK_SECONDS = 1.0
 
 
 class KeysError(Exception):
-    """The keys file cannot be used; the message says why and never holds a key."""
+    """The keys cannot be used; the message says why and never holds a key."""
 
 
 def load_keys(path: Path) -> dict[bytes, str]:
@@ -29,17 +32,30 @@ def load_keys(path: Path) -> dict[bytes, str]:
         raise KeysError(f"the keys file cannot be read: {type(error).__name__}") from error
     if mode & 0o077:
         raise KeysError(f"the keys file must have mode 0600, not {mode:04o}")
+    return read_keys(text.splitlines(), "the keys file")
+
+
+def read_keys(lines: Iterable[str], where: str) -> dict[bytes, str]:
+    """Read `label: key` lines, empty ones and comments apart; `where` names them in errors. Raises KeysError."""
     digests: dict[bytes, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         label, colon, key = (part.strip() for part in line.partition(":"))
         if not colon or not key or not _LABEL.fullmatch(label):
-            raise KeysError(f"line {number} of the keys file is not `label: key`")
+            raise KeysError(f"line {number} of {where} is not `label: key`")
         digests[_digest(key)] = label
     if not digests:
-        raise KeysError("the keys file holds no key")
+        raise KeysError(f"{where} holds no key")
     return digests
+
+
+def build_keyring(settings: Settings) -> "Keyring | None":
+    """Give the keys that the settings name; None where they name none, and no key is asked for. Raises KeysError."""
+    if not settings.asks_for_keys:
+        return None
+    text = settings.keys.get_secret_value()
+    return Keyring(settings.keys_file, fixed=read_keys(text.split(","), "the setting keys") if text else {})
 
 
 def _digest(key: str) -> bytes:
@@ -47,12 +63,21 @@ def _digest(key: str) -> bytes:
 
 
 class Keyring:
-    """The keys in use. The file is read again when it changes; while a new version is broken, no key is valid."""
+    """The keys in use: fixed ones, and those of a file, which is read again when it changes.
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    While a new version of the file is broken, no key is valid.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        fixed: Mapping[bytes, str] = MappingProxyType({}),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._path = path
+        self._fixed = fixed
         self._clock = clock
-        self._digests = load_keys(path)
+        self._digests = {**(load_keys(path) if path is not None else {}), **fixed}
         self._version = self._read_version()
         self._checked_at = clock()
 
@@ -68,7 +93,21 @@ class Keyring:
                 found = label
         return found
 
+    def reload(self) -> None:
+        """Read the file now, changed or not."""
+        self._version = self._read_version()
+        if self._path is None:
+            return
+        try:
+            self._digests = {**load_keys(self._path), **self._fixed}
+            log.info("keys_loaded", count=len(self._digests))
+        except KeysError as error:
+            self._digests = {}
+            log.error("keys_unusable", reason=str(error))
+
     def _read_version(self) -> tuple[int, int, int] | None:
+        if self._path is None:
+            return None
         try:
             status = self._path.stat()
         except OSError:
@@ -80,13 +119,5 @@ class Keyring:
         if now - self._checked_at < _RECHECK_SECONDS:
             return
         self._checked_at = now
-        version = self._read_version()
-        if version == self._version:
-            return
-        self._version = version
-        try:
-            self._digests = load_keys(self._path)
-            log.info("keys_loaded", count=len(self._digests))
-        except KeysError as error:
-            self._digests = {}
-            log.error("keys_unusable", reason=str(error))
+        if self._read_version() != self._version:
+            self.reload()

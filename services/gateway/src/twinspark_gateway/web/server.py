@@ -1,32 +1,20 @@
 """The HTTP server: uvicorn, with an end that the requests take part in and errors of one shape."""
 
 import asyncio
-import json
+import functools
 import signal
 import socket
 from types import FrameType
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from twinspark_gateway.errors import ApiError
 from twinspark_gateway.web.drain import Drain
+from twinspark_gateway.web.protocol import Protocol
 
 # After the drain, for the last bytes; then connections whose client reads nothing are cut.
 _CUT_SECONDS = 2
-
-
-class Protocol(HttpToolsProtocol):
-    """Answers what is not HTTP, and so reaches no application, in the shape of every other error."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Send the reply and close; only close where the bytes would end up in a reply that has begun."""
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            body = json.dumps(ApiError(400, msg).body(), separators=(",", ":")).encode()
-            head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
-            self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        self.transport.close()
 
 
 class Server(uvicorn.Server):
@@ -59,12 +47,15 @@ class Server(uvicorn.Server):
                 transport.abort()
 
 
-def build_server(app: ASGIApp, drain: Drain, *, drain_seconds: int, idle_seconds: int) -> Server:
+def build_server(app: ASGIApp, drain: Drain, *, drain_seconds: int, idle_seconds: int, head_seconds: float) -> Server:
     """Give the server of an ASGI application."""
     return Server(
         uvicorn.Config(
             app,
-            http=Protocol,
+            # A class in uvicorn's words: anything that makes a protocol.
+            http=cast(Any, functools.partial(Protocol, head_seconds=head_seconds)),
+            # Without it uvicorn picks up any library for web sockets that is installed.
+            ws="none",
             access_log=False,
             log_config=None,
             log_level="warning",
