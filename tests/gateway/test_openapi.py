@@ -79,7 +79,9 @@ def test_every_path_and_method_is_documented_and_no_other() -> None:
 async def test_every_documented_field_refuses_what_it_cannot_be(gateway: Any, path: str) -> None:
     document = (await gateway.client.get("/openapi.json")).json()
     schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    whole = {"messages": HELLO} if "messages" in schema["properties"] else {"prompt": "a", "tokens": [1], "input": "a"}
+    whole: dict[str, Any] = {"input": "a"} if "input" in schema["properties"] else {"prompt": "a", "tokens": [1]}
+    if "messages" in schema["properties"]:
+        whole = {"messages": HELLO}
     for name in schema["properties"]:
         # No field is a list of such objects.
         response = await gateway.post(path, whole | {name: [{"no": [True]}]})
