@@ -137,7 +137,10 @@ async def test_what_the_engine_is_asked_in_a_loop(start_gateway: Any) -> None:
         {"role": "assistant", "content": [thought, {"type": "text", "text": "Well."}, call]},
         {
             "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "a", "content": "sun"}, {"type": "text", "text": "So?"}],
+            "content": [
+                {"type": "tool_result", "tool_use_id": "a", "content": "sun"},
+                *({"type": "text", "text": text} for text in ("So", "?")),
+            ],
         },
     ]
     async with connect(gateway.url) as client:
