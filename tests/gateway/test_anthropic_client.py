@@ -180,7 +180,8 @@ async def test_how_a_reply_ends(start_gateway: Any, stream: bool) -> None:
     async def ask(**fields: Any) -> anthropic.types.Message:
         async with connect(gateway.url) as client:
             if not stream:
-                return await client.messages.create(**request, **fields)
+                whole: anthropic.types.Message = await client.messages.create(**request, **fields)
+                return whole
             async with client.messages.stream(**request, **fields) as running:
                 return await running.get_final_message()
 

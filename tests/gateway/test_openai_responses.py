@@ -87,7 +87,7 @@ async def test_a_whole_response_and_its_streaming_helper(url: str) -> None:
             async for _ in stream:
                 pass
             streamed = await stream.get_final_response()
-    check(streamed)  # type: ignore[arg-type]
+    check(streamed)
     assert whole.usage is not None
     assert streamed.usage == whole.usage
     assert whole.usage.output_tokens > whole.usage.output_tokens_details.reasoning_tokens > 0
@@ -248,7 +248,7 @@ def use_sync(url: str) -> None:
     with openai.OpenAI(base_url=f"{url}/v1", api_key="local", max_retries=0) as client:
         check(client.responses.create(**REQUEST))
         with client.responses.stream(**REQUEST) as stream:
-            check(stream.get_final_response())  # type: ignore[arg-type]
+            check(stream.get_final_response())
 
 
 async def test_the_blocking_client(url: str) -> None:
