@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from twinspark_gateway.openapi.request_fields import BOOLEAN, LIMITED_TEXT, LIST, OBJECT, SHARED, TEXT, Schema, integer
+from twinspark_gateway.openapi.request_fields import BOOLEAN, LIMITED_TEXT, OBJECT, SHARED, TEXT, Schema, integer
 from twinspark_gateway.schemas.responses.request import MAX_METADATA
 from twinspark_gateway.schemas.sampling import MAX_STOPS
 from twinspark_gateway.schemas.thinking import EFFORTS
@@ -49,9 +49,7 @@ MESSAGES_PROMPT: Mapping[str, Schema] = {
     "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
     "thinking": _object(("type",), type={"enum": ["disabled", "enabled", "adaptive"]}),
     "tools": {"type": "array", "items": _object(("name",), name=_NAME, description=TEXT, input_schema=OBJECT)},
-    "tool_choice": _object(
-        ("type",), type={"enum": ["auto", "any", "tool", "none"]}, disable_parallel_tool_use=BOOLEAN
-    ),
+    "tool_choice": _object(("type",), type={"enum": ["auto", "none"]}, disable_parallel_tool_use=BOOLEAN),
     "output_config": _object((), effort={"enum": list(EFFORTS)}),
 }
 MESSAGES: Mapping[str, Schema] = {
@@ -97,17 +95,18 @@ RESPONSES: Mapping[str, Schema] = {
             strict=BOOLEAN,
         ),
     },
-    "tool_choice": {"anyOf": [{"enum": ["none", "auto", "required"]}, OBJECT]},
+    "tool_choice": {"enum": ["none", "auto"]},
     "parallel_tool_calls": BOOLEAN,
     "reasoning": _object((), effort={"enum": list(EFFORTS)}),
-    "text": _object((), format=_object(("type",), type=TEXT)),
+    "text": _object((), format=_object(("type",), type={"const": "text"})),
     "store": BOOLEAN,
     "metadata": {"type": "object", "additionalProperties": TEXT, "maxProperties": MAX_METADATA},
     "previous_response_id": TEXT,
-    "background": BOOLEAN,
-    "include": LIST,
-    "conversation": {"anyOf": [TEXT, OBJECT]},
-    "prompt": OBJECT,
-    "truncation": TEXT,
-    "top_logprobs": integer(0),
+    # What asks for nothing passes; other values are not served.
+    "background": {"const": False},
+    "include": {"type": "array", "maxItems": 0},
+    "conversation": {"type": "null"},
+    "prompt": {"type": "null"},
+    "truncation": {"const": "disabled"},
+    "top_logprobs": {"const": 0},
 }
