@@ -21,14 +21,14 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 # How many cases of a hundred go to each path and kind; the rest of the document is asked once.
 SHARES = {
     ("/v1/chat/completions", GenerationMode.POSITIVE): 20,
-    ("/v1/chat/completions", GenerationMode.NEGATIVE): 10,
+    ("/v1/chat/completions", GenerationMode.NEGATIVE): 5,
     ("/v1/completions", GenerationMode.POSITIVE): 15,
     ("/v1/completions", GenerationMode.NEGATIVE): 5,
     ("/v1/messages", GenerationMode.POSITIVE): 13,
     ("/v1/messages", GenerationMode.NEGATIVE): 5,
     ("/v1/responses", GenerationMode.POSITIVE): 13,
     ("/v1/responses", GenerationMode.NEGATIVE): 4,
-    ("/tokenize", GenerationMode.POSITIVE): 5,
+    ("/tokenize", GenerationMode.POSITIVE): 10,
     ("/detokenize", GenerationMode.POSITIVE): 5,
     ("/v1/models/{name}", GenerationMode.POSITIVE): 5,
 }
