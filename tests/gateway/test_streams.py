@@ -17,7 +17,7 @@ from fakes.engine import FakeEngine, QueueFullError, RankLostError
 from fakes.engine_model import FakeModel
 from support.scripts import say
 from support.waiting import PATIENCE_SECONDS, eventually
-from twinspark_gateway.routes import chat_completions
+from twinspark_gateway.routes import conversations
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
@@ -182,7 +182,7 @@ async def test_a_client_that_leaves_while_its_prompt_is_encoded_never_starts(
         may_end.wait(PATIENCE_SECONDS)
         return [1, 2, 3]
 
-    monkeypatch.setattr(chat_completions, "render_prompt", encode_slowly)
+    monkeypatch.setattr(conversations, "render_prompt", encode_slowly)
     gateway = await start_gateway()
     gateway.engine.gate.clear()
     with structlog.testing.capture_logs() as lines:

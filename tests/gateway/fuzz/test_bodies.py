@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from twinspark_gateway.web.body import MAX_DEPTH
 
-PATHS = ("/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize")
+PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/tokenize", "/detokenize")
 READ_MESSAGES = ("/v1/chat/completions", "/tokenize")
 FIELDS = (
     *("messages", "prompt", "tokens", "model", "max_tokens", "n", "stop", "stream", "stream_options", "temperature"),
     *("top_p", "top_k", "seed", "logit_bias", "tools", "stop_token_ids", "tool_choice", "response_format", "echo"),
     *("chat_template_kwargs", "thinking", "reasoning_effort", "logprobs", "top_logprobs", "best_of", "priority"),
+    *("system", "stop_sequences", "output_config", "input", "instructions", "reasoning", "metadata", "include"),
     *("min_tokens", "role", "content", "type", "text", "tool_calls", "function", "name", "arguments"),
 )
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "utf-7")
@@ -31,6 +32,26 @@ VALID: tuple[dict[str, Any], ...] = (
         ],
         "chat_template_kwargs": {"enable_thinking": False},
         "stream_options": {"include_usage": True},
+    },
+)
+VALID += (
+    {
+        "messages": [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]},
+        ],
+        "system": [{"type": "text", "text": "x"}],
+        "max_tokens": 4,
+        "stream": True,
+    },
+    {
+        "input": [
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "x"}]},
+            {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "a", "output": "x"},
+        ],
+        "max_output_tokens": 4,
+        "stream": True,
     },
 )
 # JSON and what is nearly JSON: numbers at the edges of what is read, halves of surrogate pairs, empty things.
@@ -102,6 +123,21 @@ HEADERS = st.sampled_from(
 )
 
 
+# Of streams that do not end with [DONE].
+LAST_EVENTS = {"/v1/messages": "event: message_stop\n", "/v1/responses": '"sequence_number":'}
+
+
+def check_error(path: str, response: requests.Response) -> None:
+    """Check the shape of a refusal."""
+    error = response.json()["error"]
+    assert len(error["message"]) < 1000
+    if path == "/v1/messages":
+        assert set(error) == {"message", "type"}
+        assert error["type"] in ("invalid_request_error", "not_found_error")
+    else:
+        assert (set(error), error["type"]) == ({"message", "type", "param", "code"}, "invalid_request_error")
+
+
 def test_no_body_is_a_500(url: str, num_cases: int) -> None:
     statuses: Counter[int] = Counter()
     with requests.Session() as session:
@@ -120,12 +156,11 @@ def test_no_body_is_a_500(url: str, num_cases: int) -> None:
             statuses[response.status_code] += 1
             assert response.status_code in (200, 400, 404), response.text
             if response.status_code != 200:
-                error = response.json()["error"]
-                assert (set(error), error["type"]) == ({"message", "type", "param", "code"}, "invalid_request_error")
-                assert len(error["message"]) < 1000
+                check_error(path, response)
             elif response.headers["content-type"].startswith("text/event-stream"):
-                assert '"error"' not in response.text
-                assert response.text.endswith("data: [DONE]\n\n")
+                assert "event: error" not in response.text
+                assert '"error":{' not in response.text
+                assert LAST_EVENTS.get(path, "data: [DONE]\n\n") in response.text[-5000:]
 
         check()
     assert statuses[200] > num_cases // 50, statuses

@@ -20,10 +20,14 @@ from schemathesis.specs.openapi.checks import (
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 # How many cases of a hundred go to each path and kind; the rest of the document is asked once.
 SHARES = {
-    ("/v1/chat/completions", GenerationMode.POSITIVE): 35,
-    ("/v1/chat/completions", GenerationMode.NEGATIVE): 10,
-    ("/v1/completions", GenerationMode.POSITIVE): 25,
-    ("/v1/completions", GenerationMode.NEGATIVE): 10,
+    ("/v1/chat/completions", GenerationMode.POSITIVE): 20,
+    ("/v1/chat/completions", GenerationMode.NEGATIVE): 5,
+    ("/v1/completions", GenerationMode.POSITIVE): 15,
+    ("/v1/completions", GenerationMode.NEGATIVE): 5,
+    ("/v1/messages", GenerationMode.POSITIVE): 13,
+    ("/v1/messages", GenerationMode.NEGATIVE): 5,
+    ("/v1/responses", GenerationMode.POSITIVE): 13,
+    ("/v1/responses", GenerationMode.NEGATIVE): 4,
     ("/tokenize", GenerationMode.POSITIVE): 10,
     ("/detokenize", GenerationMode.POSITIVE): 5,
     ("/v1/models/{name}", GenerationMode.POSITIVE): 5,
@@ -48,7 +52,7 @@ def test_requests_drawn_from_the_document_are_never_a_500(url: str, num_cases: i
             _run(operation.as_strategy(generation_mode=mode), count, session, statuses)
     assert sum(statuses.values()) >= num_cases * 0.9, statuses
     # Cases that are all refused would test the first check of each field only.
-    for path in ("/v1/chat/completions", "/v1/completions", "/tokenize"):
+    for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/tokenize"):
         assert statuses[path, 200] > 0, statuses
     health = requests.get(f"{url}/health", timeout=60).json()
     assert (health["ok"], health["inflight"]) == (True, 0)

@@ -20,8 +20,19 @@ from twinspark_gateway.prompt.prompt_history import build_history
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
 from twinspark_gateway.request_log import build_request_log
-from twinspark_gateway.routes import chat_completions, completions, health, memory, models, openapi, tokenize
+from twinspark_gateway.routes import (
+    chat_completions,
+    completions,
+    health,
+    memory,
+    messages,
+    models,
+    openapi,
+    responses,
+    tokenize,
+)
 from twinspark_gateway.schemas.logprobs import TokenNames
+from twinspark_gateway.schemas.responses.store import ResponseStore
 from twinspark_gateway.schemas.sampling_defaults import load_sampling_defaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.access import AccessLayer
@@ -83,6 +94,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
             names=TokenNames(tokenizer),
             defaults=defaults,
             memory=ReasoningMemory(settings.remembered_replies, settings.remembered_bytes),
+            responses=ResponseStore(),
             history=build_history(tokenizer) if request_log is not None else None,
             started_at=int(time.time()),
         )
@@ -106,7 +118,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         redirect_slashes=False,
     )
     add_error_replies(app)
-    for route in (chat_completions, completions, health, memory, models, openapi, tokenize):
+    for route in (chat_completions, completions, health, memory, messages, models, openapi, responses, tokenize):
         app.include_router(route.router)
     # Around the whole application, and not among its middleware: a failure's reply is made outside of those, and it
     # needs an id and a browser's headers like any other.
@@ -129,7 +141,7 @@ def _allow_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
         allow_origins=origins,
         # Browsers refuse credentials beside "*".
         allow_credentials="*" not in origins,
-        allow_methods=["GET", "POST", "OPTIONS"],
+        allow_methods=["GET", "POST", "DELETE", "OPTIONS"],
         # Echoes what is asked for: "*" does not cover Authorization.
         allow_headers=["*"],
         expose_headers=["x-request-id"],

@@ -15,6 +15,16 @@ SERVER_ERROR = "server_error"
 CLIENT_GONE = 499
 # A retry cannot succeed; without it, clients retry every 5xx.
 NO_RETRY = {"x-should-retry": "false"}
+# Paths below which errors have Anthropic's shape, and its types by status.
+_ANTHROPIC_PATH = "/v1/messages"
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
 # Seconds. A group of ranks that lost one needs a few to form again, and clients wait longer from try to try.
 RETRY = {"Retry-After": "1"}
 
@@ -34,6 +44,18 @@ class ApiError(Exception):
         """Give the JSON body: {"error": {"message", "type", "param", "code"}}."""
         error = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
         return {"error": error}
+
+
+def anthropic_body(error: ApiError) -> dict[str, Any]:
+    """Give the JSON body of an error in Anthropic's shape: {"type": "error", "error": {"type", "message"}}."""
+    kind = _ANTHROPIC_TYPES.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {"type": kind, "message": error.message}}
+
+
+def body_for(path: str, error: ApiError) -> dict[str, Any]:
+    """Give the JSON body of an error in the shape of the API that the request's path belongs to."""
+    is_anthropic = path == _ANTHROPIC_PATH or path.startswith(f"{_ANTHROPIC_PATH}/")
+    return anthropic_body(error) if is_anthropic else error.body()
 
 
 def invalid(param: str | None, message: str, code: str | None = None) -> ApiError:

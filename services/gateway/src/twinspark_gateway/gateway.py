@@ -16,6 +16,7 @@ from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.logprobs import TokenNames
+from twinspark_gateway.schemas.responses.store import ResponseStore
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.body import read_json_object
@@ -36,6 +37,7 @@ class Gateway:
     names: TokenNames
     defaults: SamplingDefaults
     memory: ReasoningMemory
+    responses: ResponseStore
     # None where no request log is written.
     history: PromptHistory | None
     started_at: int

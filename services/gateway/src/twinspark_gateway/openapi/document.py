@@ -1,12 +1,26 @@
-"""Builds the document: paths, what they take, and the one shape of every error."""
+"""Builds the document: paths, what they take, and the shapes of errors."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
+from twinspark_gateway.openapi.other_apis import MESSAGES, MESSAGES_PROMPT, RESPONSES
 from twinspark_gateway.openapi.request_fields import CHAT, COMPLETION, DETOKENIZE, TOKENIZE, Schema, body_schema
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
+_ANTHROPIC_ERROR: Schema = {
+    "type": "object",
+    "properties": {
+        "type": {"const": "error"},
+        "error": {
+            "type": "object",
+            "properties": {"type": {"type": "string"}, "message": {"type": "string"}},
+            "required": ["type", "message"],
+        },
+    },
+    "required": ["type", "error"],
+}
 _ERROR: Schema = {
     "type": "object",
     "properties": {
@@ -46,6 +60,8 @@ class Endpoint:
     media_type: str = _JSON
     # A 503 of it has the shape of a 200.
     is_health: bool = False
+    # Among the document's schemas.
+    error: str = "Error"
 
 
 ENDPOINTS = (
@@ -65,6 +81,33 @@ ENDPOINTS = (
         body_schema(COMPLETION, ("prompt",)),
         streams=True,
     ),
+    Endpoint(
+        "post",
+        ("/v1/messages",),
+        "Answer a conversation, in Anthropic's shape.",
+        ("id", "type", "role", "model", "content", "stop_reason", "usage"),
+        body_schema(MESSAGES, ("messages", "max_tokens")),
+        streams=True,
+        error="AnthropicError",
+    ),
+    Endpoint(
+        "post",
+        ("/v1/messages/count_tokens",),
+        "Count the tokens of the prompt that the same body would run.",
+        ("input_tokens",),
+        body_schema(MESSAGES_PROMPT, ("messages",)),
+        error="AnthropicError",
+    ),
+    Endpoint(
+        "post",
+        ("/v1/responses",),
+        "Answer an input; the response may be stored.",
+        ("id", "object", "created_at", "status", "model", "output", "usage"),
+        body_schema(RESPONSES, ("input",)),
+        streams=True,
+    ),
+    Endpoint("get", ("/v1/responses/{response_id}",), "Give a stored response.", ("id", "object", "status", "output")),
+    Endpoint("delete", ("/v1/responses/{response_id}",), "Forget a stored response.", ("id", "object", "deleted")),
     Endpoint(
         "post",
         ("/tokenize", "/v1/tokenize"),
@@ -98,7 +141,10 @@ def build_document(version: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Twinspark", "version": version},
         "paths": paths,
-        "components": {"schemas": {"Error": _ERROR}, "securitySchemes": _KEY_SCHEMES},
+        "components": {
+            "schemas": {"Error": _ERROR, "AnthropicError": _ANTHROPIC_ERROR},
+            "securitySchemes": _KEY_SCHEMES,
+        },
         # Where keys are set; {} says that they may not be.
         "security": [{}, *({name: []} for name in _KEY_SCHEMES)],
     }
@@ -108,13 +154,15 @@ def _operation(endpoint: Endpoint, path: str) -> dict[str, Any]:
     operation: dict[str, Any] = {"summary": endpoint.summary, "responses": _responses(endpoint)}
     if endpoint.body is not None:
         operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": endpoint.body}}}
-    if "{name}" in path:
-        operation["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
+    names = re.findall(r"{(\w+)}", path)
+    if names:
+        text = {"in": "path", "required": True, "schema": {"type": "string"}}
+        operation["parameters"] = [{"name": name, **text} for name in names]
     return operation
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
-    error = {"content": {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}}
+    error = {"content": {_JSON: {"schema": {"$ref": f"#/components/schemas/{endpoint.error}"}}}}
     reply: dict[str, Any] = {"type": "object", "required": list(endpoint.reply_fields)}
     content: dict[str, Any] = {
         endpoint.media_type: {"schema": reply if endpoint.media_type == _JSON else {"type": "string"}}

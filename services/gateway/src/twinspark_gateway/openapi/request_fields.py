@@ -33,7 +33,7 @@ def number(low: float | None = None, high: float | None = None, *, above_low: bo
 
 
 _PENALTY = number(-MAX_PENALTY, MAX_PENALTY)
-_LIMITED_TEXT: Schema = {"type": "string", "maxLength": MAX_STOP_CHARACTERS}
+LIMITED_TEXT: Schema = {"type": "string", "maxLength": MAX_STOP_CHARACTERS}
 # Of the two generating endpoints.
 SHARED: Mapping[str, Schema] = {
     "model": TEXT,
@@ -51,7 +51,7 @@ SHARED: Mapping[str, Schema] = {
         "additionalProperties": number(-MAX_BIAS, MAX_BIAS),
     },
     "n": integer(1),
-    "stop": {"anyOf": [_LIMITED_TEXT, {"type": "array", "items": _LIMITED_TEXT, "maxItems": MAX_STOPS}]},
+    "stop": {"anyOf": [LIMITED_TEXT, {"type": "array", "items": LIMITED_TEXT, "maxItems": MAX_STOPS}]},
     "stop_token_ids": TOKEN_IDS,
     "ignore_eos": BOOLEAN,
     "min_tokens": integer(0),

@@ -1,4 +1,4 @@
-"""What the two generating endpoints share: building Generate calls, and sending a reply streamed or whole."""
+"""What the generating endpoints share: building Generate calls, and sending a reply streamed or whole."""
 
 import asyncio
 import time
@@ -21,11 +21,11 @@ from twinspark_gateway.schemas.chat_reply import ReplyHead
 from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.sampling import ReplyParams
 from twinspark_gateway.web.disconnect import run_while_connected
-from twinspark_gateway.web.event_stream import EventStream
+from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm, EventStream
 
 
 class Run(Protocol):
-    """One running request of either endpoint."""
+    """One running request of any of them."""
 
     @property
     def choices(self) -> Sequence[Choice]:
@@ -102,7 +102,9 @@ def build_head(gateway: Gateway, model: EngineModel, prefix: str) -> ReplyHead:
     )
 
 
-async def respond(request: Request, fan_out: FanOut, run: Run, *, stream: bool) -> Response:
+async def respond(
+    request: Request, fan_out: FanOut, run: Run, *, stream: bool, form: EventForm = OPENAI_EVENTS
+) -> Response:
     """Start the choices and give the response. Raises ApiError while the status can still be chosen."""
     gateway, record = gateway_of(request), record_of(request)
     over = gateway.drain.over
@@ -125,4 +127,4 @@ async def respond(request: Request, fan_out: FanOut, run: Run, *, stream: bool) 
     def note_error(error: ApiError) -> None:
         record.error = error
 
-    return EventStream(run.chunks(fan_out), owned, gateway.settings.sse_keepalive_seconds, note_error, over)
+    return EventStream(run.chunks(fan_out), owned, gateway.settings.sse_keepalive_seconds, note_error, over, form)

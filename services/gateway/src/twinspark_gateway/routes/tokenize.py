@@ -7,12 +7,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.errors import invalid
-from twinspark_gateway.gateway import Gateway, gateway_of
-from twinspark_gateway.prompt.template import render_prompt
-from twinspark_gateway.request_record import record_of
-from twinspark_gateway.schemas.chat_request import read_conversation
+from twinspark_gateway.gateway import gateway_of
+from twinspark_gateway.routes.conversations import encode_conversation
 from twinspark_gateway.schemas.fields import Fields, check_token_ids, refuse
-from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 
 router = APIRouter()
 
@@ -26,7 +23,7 @@ async def tokenize(request: Request) -> Response:
     gateway.check_model(body)
     fields = Fields(body)
     with_strings = fields.boolean("return_token_strs", False)
-    ids = await _encode(gateway, body, fields, record_of(request).key_label)
+    ids = await _encode(request, body, fields)
     model = gateway.monitor.model
     return JSONResponse(
         {
@@ -53,15 +50,12 @@ async def detokenize(request: Request) -> Response:
     return JSONResponse({"prompt": tokenizer.decode(ids)})
 
 
-async def _encode(gateway: Gateway, body: dict[str, Any], fields: Fields, key_label: str | None) -> list[int]:
+async def _encode(request: Request, body: dict[str, Any], fields: Fields) -> list[int]:
     prompt, has_messages = fields.text("prompt"), body.get("messages") is not None
     if (prompt is None) == (not has_messages):
         raise invalid("prompt", "Give exactly one of 'prompt' and 'messages'.", code="invalid_value")
-    tokenizer = gateway.require_tokenizer("prompt" if prompt is not None else "messages", "text has no token ids")
-    if prompt is not None:
-        add_special_tokens = fields.boolean("add_special_tokens", True)
-        return await asyncio.to_thread(tokenizer.encode, prompt, add_special_tokens=add_special_tokens)
-    check_later_fields(body, CHAT)
-    conversation = read_conversation(body, gateway.settings.reasoning_effort)
-    conversation, _ = gateway.memory.restore(key_label or "", conversation)
-    return await asyncio.to_thread(render_prompt, conversation, tokenizer)
+    if prompt is None:
+        return await encode_conversation(request, body)
+    tokenizer = gateway_of(request).require_tokenizer("prompt", "text has no token ids")
+    add_special_tokens = fields.boolean("add_special_tokens", True)
+    return await asyncio.to_thread(tokenizer.encode, prompt, add_special_tokens=add_special_tokens)

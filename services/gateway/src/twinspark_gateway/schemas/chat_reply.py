@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twinspark_gateway.reply.answer_text import PlacedLogprob
-from twinspark_gateway.reply.choice import Delta, Ended
+from twinspark_gateway.reply.choice import Delta, Ended, Started
 from twinspark_gateway.reply.text_reader import ToolCall
 from twinspark_gateway.reply.usage import Usage
 from twinspark_gateway.schemas.logprobs import TokenNames, chat_logprobs
@@ -67,11 +67,21 @@ class ChatReply:
     with_token_ids: bool
     # Chunks carry running counts.
     with_usage: bool
+    num_choices: int = 1
+    include_usage: bool = False
     # Turns of the conversation whose reasoning was put back.
     restored_turns: int = 0
 
-    def role_chunk(self, index: int, prompt_token_ids: Sequence[int]) -> dict[str, Any]:
-        """Give the first chunk of a choice, which counts the prompt only: the choice itself may have run on."""
+    def opening_chunks(self, prompt_token_ids: Sequence[int]) -> list[dict[str, Any]]:
+        """Give the first chunk of every choice."""
+        return [self._role_chunk(index, prompt_token_ids) for index in range(self.num_choices)]
+
+    def started_chunks(self, started: Started) -> list[dict[str, Any]]:
+        """Give nothing: the choice is open already."""
+        return []
+
+    def _role_chunk(self, index: int, prompt_token_ids: Sequence[int]) -> dict[str, Any]:
+        """Count the prompt only: the choice itself may have run on."""
         chunk = self._chunk(index, {"role": "assistant", "content": ""}, Usage(len(prompt_token_ids)))
         return chunk | ({"prompt_token_ids": list(prompt_token_ids)} if self.with_token_ids else {})
 
@@ -97,15 +107,17 @@ class ChatReply:
                 chunk["choices"][0]["token_ids"] = list(delta.token_ids) if position == 0 else []
         return chunks
 
-    def finish_chunk(self, ended: Ended) -> dict[str, Any]:
+    def end_chunks(self, ended: Ended) -> list[dict[str, Any]]:
         """Give the last chunk of a choice."""
         chunk = self._chunk(ended.index, {}, ended.usage)
         chunk["choices"][0] |= {"finish_reason": ended.finish_reason, "stop_reason": ended.stop_reason}
-        return chunk | self._timings()
+        return [chunk | self._timings()]
 
-    def usage_chunk(self, usage: Usage) -> dict[str, Any]:
-        """Give the chunk after all choices."""
-        return self.head.to_json("chat.completion.chunk") | {"choices": [], "usage": usage.to_json()}
+    def closing_chunks(self, usage: Usage) -> list[dict[str, Any]]:
+        """Give the counts after all choices, if they were asked for."""
+        if not self.include_usage:
+            return []
+        return [self.head.to_json("chat.completion.chunk") | {"choices": [], "usage": usage.to_json()}]
 
     def whole(self, totals: Sequence[ChoiceTotal], usage: Usage, prompt_token_ids: Sequence[int]) -> dict[str, Any]:
         """Give the reply that is not streamed."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from twinspark_gateway.errors import ApiError, invalid
+from twinspark_gateway.errors import ApiError, invalid, not_served_yet
 
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
 _LEAST_INTEGER, _LARGEST_INTEGER = -(1 << 63), (1 << 64) - 1
@@ -46,6 +46,22 @@ def read_integer(value: Any) -> int | None:
 def refuse(name: str, value: Any, expected: str) -> ApiError:
     """Build the 400 that says what a field must be and what it was."""
     return invalid(name, f"'{name}' must be {expected} (got {show(value)}).", code="invalid_value")
+
+
+def refuse_at(where: str, why: str) -> ApiError:
+    """Build the 400 about a place inside a field: `param` names the field, the text the place."""
+    return invalid(_field_of(where), f"'{where}' {why}.", code="invalid_value")
+
+
+def not_served_at(where: str, hint: str = "") -> ApiError:
+    """Build the 400 for something inside a field that this server cannot honour; see refuse_at."""
+    error = not_served_yet(where, hint)
+    error.param = _field_of(where)
+    return error
+
+
+def _field_of(where: str) -> str:
+    return re.split(r"[.\[]", where)[0]
 
 
 class Fields:

@@ -59,6 +59,14 @@ CHAT: Mapping[str, LaterField] = {
     "reasoning_budget": _COUNT,
     "thinking_token_budget": _COUNT,
 }
+RESPONSES: Mapping[str, LaterField] = {
+    "background": _of_type("a boolean", bool)(False),
+    "include": _LIST([]),
+    "conversation": LaterField("an id or an object", lambda value: isinstance(value, str | dict), lambda _value: False),
+    "prompt": _OBJECT(),
+    "truncation": _TEXT("disabled"),
+    "top_logprobs": _COUNT,
+}
 COMPLETION: Mapping[str, LaterField] = {**SAMPLING, "suffix": _TEXT("")}
 
 

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from twinspark_gateway.errors import ApiError, invalid, not_served_yet
-from twinspark_gateway.schemas.fields import show
+from twinspark_gateway.errors import not_served_yet
+from twinspark_gateway.schemas.fields import refuse_at, show
 
 # developer is system under a newer name; function is tool under an older one.
 ROLES: Mapping[str, str] = {
@@ -29,27 +29,23 @@ _SYSTEM_SEPARATOR = "\n\n"
 def read_messages(value: Any) -> list[dict[str, Any]]:
     """Check and normalise the field `messages`. Raises a 400 that names the message."""
     if not isinstance(value, list) or not value:
-        raise _refuse("messages", "must be a non-empty list of messages")
+        raise refuse_at("messages", "must be a non-empty list of messages")
     messages = [_read_message(message, f"messages[{i}]") for i, message in enumerate(value)]
     return _merge_leading_system(messages)
 
 
-def _refuse(where: str, why: str) -> ApiError:
-    return invalid("messages", f"'{where}' {why}.", code="invalid_value")
-
-
 def _read_message(message: Any, where: str) -> dict[str, Any]:
     if not isinstance(message, dict):
-        raise _refuse(where, f"must be an object (got {show(message)})")
+        raise refuse_at(where, f"must be an object (got {show(message)})")
     name = message.get("role")
     role = ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        raise _refuse(f"{where}.role", f"must be one of {', '.join(ROLES)} (got {show(name)})")
+        raise refuse_at(f"{where}.role", f"must be one of {', '.join(ROLES)} (got {show(name)})")
     content = message.get("content")
     if role == "tool" and isinstance(content, dict):
         content = json.dumps(content, ensure_ascii=False)
     if content is None and role in ("user", "system"):
-        raise _refuse(f"{where}.content", "must be a string or a list of parts")
+        raise refuse_at(f"{where}.content", "must be a string or a list of parts")
     text = _read_content(content, role, f"{where}.content")
     if role == "assistant":
         return _read_assistant(message, text, where)
@@ -65,7 +61,7 @@ def _read_content(content: Any, role: str, where: str) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise _refuse(where, f"must be a string or a list of parts (got {show(content)})")
+        raise refuse_at(where, f"must be a string or a list of parts (got {show(content)})")
     return "".join(_read_part(part, role, f"{where}[{i}]") for i, part in enumerate(content))
 
 
@@ -73,17 +69,17 @@ def _read_part(part: Any, role: str, where: str) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
-        raise _refuse(where, f"must be an object (got {show(part)})")
+        raise refuse_at(where, f"must be an object (got {show(part)})")
     kind = part.get("type")
     if kind in _MEDIA_PARTS if isinstance(kind, str) else False:
         error = not_served_yet("messages", f": '{where}' is of type '{kind}', and only text is read")
         raise error
     key = {"text": "text", "input_text": "text", "refusal": "refusal"}.get(kind) if isinstance(kind, str) else None
     if key is None or (key == "refusal" and role != "assistant"):
-        raise _refuse(f"{where}.type", f"is not a known kind of content part (got {show(kind)})")
+        raise refuse_at(f"{where}.type", f"is not a known kind of content part (got {show(kind)})")
     text = part.get(key)
     if not isinstance(text, str):
-        raise _refuse(f"{where}.{key}", f"must be a string (got {show(text)})")
+        raise refuse_at(f"{where}.{key}", f"must be a string (got {show(text)})")
     return text
 
 
@@ -92,7 +88,7 @@ def _read_assistant(message: Mapping[str, Any], text: str, where: str) -> dict[s
     if reasoning is None:
         reasoning = message.get("reasoning")
     if reasoning is not None and not isinstance(reasoning, str):
-        raise _refuse(f"{where}.reasoning_content", f"must be a string (got {show(reasoning)})")
+        raise refuse_at(f"{where}.reasoning_content", f"must be a string (got {show(reasoning)})")
     if not reasoning and "</think>" in text:
         reasoning, text = _split_think_block(text)
     result: dict[str, Any] = {"role": "assistant", "content": text}
@@ -117,7 +113,7 @@ def _read_tool_calls(message: Mapping[str, Any], where: str) -> list[dict[str, A
         legacy = message.get("function_call")
         calls = [] if legacy is None else [{"function": legacy}]
     if not isinstance(calls, list):
-        raise _refuse(f"{where}.tool_calls", f"must be a list (got {show(calls)})")
+        raise refuse_at(f"{where}.tool_calls", f"must be a list (got {show(calls)})")
     return [read_tool_call(call, f"{where}.tool_calls[{i}]") for i, call in enumerate(calls)]
 
 
@@ -125,10 +121,10 @@ def read_tool_call(call: Any, where: str) -> dict[str, Any]:
     """Check and normalise one tool call of an assistant message; `where` is its path in refusals."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
-        raise _refuse(f"{where}.function", "must be an object")
+        raise refuse_at(f"{where}.function", "must be an object")
     name = function.get("name")
     if not isinstance(name, str) or not name:
-        raise _refuse(f"{where}.function.name", "must be a non-empty string")
+        raise refuse_at(f"{where}.function.name", "must be a non-empty string")
     result: dict[str, Any] = {
         "type": "function",
         "function": {"name": name, "arguments": _read_arguments(function.get("arguments"))},

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twinspark_gateway.errors import ApiError, invalid, not_served_yet
-from twinspark_gateway.schemas.fields import Fields, refuse, show
+from twinspark_gateway.schemas.fields import Fields, refuse, refuse_at, show
 from twinspark_gateway.tools.offer import Tool, ToolOffer
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -36,31 +36,26 @@ def _read_tools(value: Any) -> tuple[Tool, ...]:
     names = [tool.name for tool in tools]
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise _refuse(f"tools[{i}].function.name", f"is the name of another tool ({show(name)})")
+            raise refuse_at(f"tools[{i}].function.name", f"is the name of another tool ({show(name)})")
     return tools
-
-
-def _refuse(where: str, why: str) -> ApiError:
-    """Name the field in `param`, and the place in it in the text."""
-    return invalid(re.split(r"[.\[]", where)[0], f"'{where}' {why}.", code="invalid_value")
 
 
 def _read_tool(tool: Any, where: str) -> Tool:
     if not isinstance(tool, dict):
-        raise _refuse(where, f"must be an object (got {show(tool)})")
+        raise refuse_at(where, f"must be an object (got {show(tool)})")
     kind = tool.get("type", "function")
     if kind != "function":
-        raise _refuse(f"{where}.type", f'must be "function" (got {show(kind)})')
+        raise refuse_at(f"{where}.type", f'must be "function" (got {show(kind)})')
     function = tool.get("function")
     if not isinstance(function, dict):
-        raise _refuse(f"{where}.function", f"must be an object (got {show(function)})")
+        raise refuse_at(f"{where}.function", f"must be an object (got {show(function)})")
     name = function.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         expected = "must be 1 to 64 letters, digits, dots, underscores or hyphens"
-        raise _refuse(f"{where}.function.name", f"{expected} (got {show(name)})")
+        raise refuse_at(f"{where}.function.name", f"{expected} (got {show(name)})")
     for key, kind, expected in (("description", str, "a string"), ("strict", bool, "a boolean")):
         if not isinstance(function.get(key), kind | None):
-            raise _refuse(f"{where}.function.{key}", f"must be {expected} (got {show(function[key])})")
+            raise refuse_at(f"{where}.function.{key}", f"must be {expected} (got {show(function[key])})")
     return Tool(name, _read_parameters(function.get("parameters"), f"{where}.function.parameters"), tool)
 
 
@@ -68,10 +63,10 @@ def _read_parameters(parameters: Any, where: str) -> Mapping[str, Any]:
     if parameters is None:
         return {}
     if not isinstance(parameters, dict):
-        raise _refuse(where, f"must be a JSON schema, an object (got {show(parameters)})")
+        raise refuse_at(where, f"must be a JSON schema, an object (got {show(parameters)})")
     kinds = parameters.get("type", "object")
     if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
-        raise _refuse(f"{where}.type", f'must be "object" (got {show(kinds)})')
+        raise refuse_at(f"{where}.type", f'must be "object" (got {show(kinds)})')
     return parameters
 
 
@@ -92,18 +87,18 @@ def _read_choice(value: Any, tools: Sequence[Tool]) -> Sequence[Tool]:
         case "allowed_tools":
             return _read_allowed(value.get("allowed_tools"), tools)
         case kind:
-            raise _refuse("tool_choice.type", f'must be "function" or "allowed_tools" (got {show(kind)})')
+            raise refuse_at("tool_choice.type", f'must be "function" or "allowed_tools" (got {show(kind)})')
 
 
 def _read_allowed(allowed: Any, tools: Sequence[Tool]) -> Sequence[Tool]:
     where = "tool_choice.allowed_tools"
     if not isinstance(allowed, dict):
-        raise _refuse(where, f"must be an object (got {show(allowed)})")
+        raise refuse_at(where, f"must be an object (got {show(allowed)})")
     mode, named = allowed.get("mode", "auto"), allowed.get("tools")
     if mode not in ("auto", "required"):
-        raise _refuse(f"{where}.mode", f'must be "auto" or "required" (got {show(mode)})')
+        raise refuse_at(f"{where}.mode", f'must be "auto" or "required" (got {show(mode)})')
     if not isinstance(named, list) or not named:
-        raise _refuse(f"{where}.tools", f"must be a non-empty list of tools (got {show(named)})")
+        raise refuse_at(f"{where}.tools", f"must be a non-empty list of tools (got {show(named)})")
     names = {_find(tools, entry, f"{where}.tools[{i}]").name for i, entry in enumerate(named)}
     offered = tuple(tool for tool in tools if tool.name in names)
     if mode == "required":
@@ -116,10 +111,10 @@ def _find(tools: Sequence[Tool], entry: Any, where: str) -> Tool:
     function = entry.get("function") if isinstance(entry, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(name, str) or not name:
-        raise _refuse(f"{where}.function.name", f"must be the name of a tool (got {show(name)})")
+        raise refuse_at(f"{where}.function.name", f"must be the name of a tool (got {show(name)})")
     found = next((tool for tool in tools if tool.name == name), None)
     if found is None:
-        raise _refuse(f"{where}.function.name", f"is {show(name)}, which the request does not offer")
+        raise refuse_at(f"{where}.function.name", f"is {show(name)}, which the request does not offer")
     return found
 
 

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from twinspark_gateway.errors import ApiError, missing_key
+from twinspark_gateway.errors import ApiError, body_for, missing_key
 from twinspark_gateway.metrics import GatewayMetrics
 from twinspark_gateway.request_log import RequestLog
 from twinspark_gateway.request_record import RequestRecord
@@ -64,7 +64,7 @@ class AccessLayer:
                 if error is None:
                     await self._app(scope, receive, send_with_id)
                 else:
-                    response = JSONResponse(error.body(), error.status, error.headers)
+                    response = JSONResponse(body_for(record.path, error), error.status, error.headers)
                     await response(scope, receive, send_with_id)
             finally:
                 self._report(scope, record)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from twinspark_gateway.errors import ApiError, internal_failure
+from twinspark_gateway.errors import ApiError, body_for, internal_failure
 from twinspark_gateway.request_record import RequestRecord
 
 log = structlog.get_logger()
@@ -49,7 +49,7 @@ def _reply(request: Request, error: ApiError) -> Response:
     if isinstance(record, RequestRecord):
         record.error = error
     kind = _LastReply if "Connection" in error.headers else JSONResponse
-    return kind(error.body(), error.status, error.headers)
+    return kind(body_for(request.url.path, error), error.status, error.headers)
 
 
 async def _reply_to_refusal(request: Request, error: Exception) -> Response:

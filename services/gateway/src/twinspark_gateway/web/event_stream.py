@@ -1,9 +1,10 @@
-"""A server-sent event stream: OpenAI's wire form, comments while nothing is sent, and an end in every case."""
+"""A server-sent event stream: comments while nothing is sent, and an end in every case."""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -23,16 +24,34 @@ _KEEPALIVE = format_sse_event(comment="keepalive")
 _DONE = format_sse_event(data_str="[DONE]")
 
 
-def to_event(data: dict[str, Any]) -> bytes:
-    """Give the event of one JSON object."""
-    return format_sse_event(data_str=json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+@dataclass(frozen=True, slots=True)
+class EventForm:
+    """How one API writes its events."""
+
+    # Gives the object of the event that tells an error.
+    failure: Callable[[ApiError], dict[str, Any]]
+    # Events are named by the `type` of their object, and the last one ends the stream; else [DONE] does.
+    is_named: bool = False
+
+    def encode(self, data: dict[str, Any]) -> bytes:
+        """Give the event of one JSON object."""
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        return format_sse_event(data_str=text, event=data["type"] if self.is_named else None)
+
+    @property
+    def end(self) -> bytes:
+        """What stands at the end of every stream."""
+        return b"" if self.is_named else _DONE
+
+
+OPENAI_EVENTS = EventForm(ApiError.body)
 
 
 class EventStream(Response):
-    """Sends the objects of a generator as events, then [DONE]. At the end, also when the client goes before, it closes
-    the generator and what it owns for it.
+    """Sends the objects of a generator as events, then the form's end. After that, also when the client goes before,
+    it closes the generator and what it owns for it.
 
-    An error of the generator, or the end of the drain, becomes one error event before [DONE], because the status is
+    An error of the generator, or the end of the drain, becomes one error event before that end, because the status is
     already sent.
     """
 
@@ -43,6 +62,7 @@ class EventStream(Response):
         keepalive_seconds: float,
         on_error: Callable[[ApiError], None],
         over: asyncio.Future[None],
+        form: EventForm = OPENAI_EVENTS,
     ) -> None:
         super().__init__(headers=_HEADERS, media_type="text/event-stream")
         # A stream has no length.
@@ -52,6 +72,7 @@ class EventStream(Response):
         self._keepalive_seconds = keepalive_seconds
         self._on_error = on_error
         self._over = over
+        self._form = form
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream; see the class."""
@@ -87,11 +108,11 @@ class EventStream(Response):
             failure = draining() if is_cut else following.exception()
             chunk = None if failure is not None else following.result()
             if failure is not None:
-                await _send_body(send, to_event(self._report(failure).body()))
+                await _send_body(send, self._form.encode(self._form.failure(self._report(failure))))
             if chunk is None:
-                await _send_body(send, _DONE, is_last=True)
+                await _send_body(send, self._form.end, is_last=True)
                 return
-            await _send_body(send, to_event(chunk))
+            await _send_body(send, self._form.encode(chunk))
 
     def _report(self, failure: BaseException) -> ApiError:
         error = failure if isinstance(failure, ApiError) else internal_failure()

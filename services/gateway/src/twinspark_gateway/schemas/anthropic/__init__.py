@@ -1,0 +1,1 @@
+"""The Messages API in Anthropic's shape: translated to a chat request, and from its reply."""
