@@ -1,19 +1,15 @@
 """The anthropic client's ordinary paths: whole, streamed, its streaming helper, a tool loop, counting, errors."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import anthropic
 import pytest
 
-from fakes.engine import FakeEngine, RankLostError
-from fakes.engine_model import FakeModel
+from fakes.engine import RankLostError
+from support.calling_twice import CITY, answer, build_engine, prompt_of
 from support.scripts import USER, encode
-from support.tiny_tokenizer import build_tokenizer
-from twinspark.engine.v1 import engine_pb2 as pb
 
-CITY = "<tool_call>get_weather<arg_key>city</arg_key><arg_value>{}</arg_value></tool_call>"
 TOOLS: Any = [
     {
         "name": "get_weather",
@@ -35,22 +31,6 @@ BLOCKS = [
     ("tool_use", {"city": "Oslo"}),
     ("tool_use", {"city": "Tromsø"}),
 ]
-
-
-def prompt_of(request: pb.GenerateRequest) -> str:
-    return str(build_tokenizer().decode(list(request.prompt_token_ids), skip_special_tokens=False))
-
-
-def answer(request: pb.GenerateRequest) -> Sequence[int]:
-    """Call twice, with text between; with two results in the prompt tell them."""
-    if "<tool_response>" in prompt_of(request):
-        return encode("I know now.</think>Sun and rain.<|user|>")
-    calls = f"{CITY.format('Oslo')}And then?{CITY.format('Tromsø')}"
-    return encode(f"Two cities.</think>Let me look.\n{calls}<|observation|>")
-
-
-def build_engine(**settings: Any) -> FakeEngine:
-    return FakeEngine(FakeModel(context_length=8192), **settings)
 
 
 @pytest.fixture(params=[1, 2, 1000], ids=lambda count: f"{count} tokens a step")
