@@ -53,6 +53,22 @@ def refuse_at(where: str, why: str) -> ApiError:
     return invalid(_field_of(where), f"'{where}' {why}.", code="invalid_value")
 
 
+def string_at(holder: Mapping[str, Any], key: str, where: str) -> str:
+    """Read the string that the object at `where` must have under `key`; raises refuse_at's 400."""
+    value = holder.get(key)
+    if not isinstance(value, str):
+        raise refuse_at(f"{where}.{key}", f"must be a string (got {show(value)})")
+    return value
+
+
+def name_at(holder: Mapping[str, Any], where: str) -> str:
+    """Read the string under `name`, which must not be empty; raises refuse_at's 400."""
+    name = string_at(holder, "name", where)
+    if not name:
+        raise refuse_at(f"{where}.name", "must be a non-empty string")
+    return name
+
+
 def not_served_at(where: str, hint: str = "") -> ApiError:
     """Build the 400 for something inside a field that this server cannot honour; see refuse_at."""
     error = not_served_yet(where, hint)

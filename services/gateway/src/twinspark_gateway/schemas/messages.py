@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twinspark_gateway.errors import not_served_yet
-from twinspark_gateway.schemas.fields import refuse_at, show
+from twinspark_gateway.schemas.fields import refuse_at, show, string_at
 
 # developer is system under a newer name; function is tool under an older one.
 ROLES: Mapping[str, str] = {
@@ -72,15 +72,11 @@ def _read_part(part: Any, role: str, where: str) -> str:
         raise refuse_at(where, f"must be an object (got {show(part)})")
     kind = part.get("type")
     if kind in _MEDIA_PARTS if isinstance(kind, str) else False:
-        error = not_served_yet("messages", f": '{where}' is of type '{kind}', and only text is read")
-        raise error
+        raise not_served_yet("messages", f": '{where}' is of type '{kind}', and only text is read")
     key = {"text": "text", "input_text": "text", "refusal": "refusal"}.get(kind) if isinstance(kind, str) else None
     if key is None or (key == "refusal" and role != "assistant"):
         raise refuse_at(f"{where}.type", f"is not a known kind of content part (got {show(kind)})")
-    text = part.get(key)
-    if not isinstance(text, str):
-        raise refuse_at(f"{where}.{key}", f"must be a string (got {show(text)})")
-    return text
+    return string_at(part, key, where)
 
 
 def _read_assistant(message: Mapping[str, Any], text: str, where: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ needs constrained decoding, which this server does not have; it is refused and n
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twinspark_gateway.errors import ApiError, invalid, not_served_yet
@@ -25,6 +25,13 @@ def read_tool_offer(fields: Fields) -> ToolOffer:
         if tool in offered and tool.definition["function"].get("strict"):
             raise not_served_yet("tools", f": 'tools[{position}].function.strict' {_NOT_FORCED}")
     return ToolOffer(offered, parallel)
+
+
+def translate_tools(tools: Any, translate: Callable[[Any, str], Any]) -> Any:
+    """Another API's tools as chat's, by `translate(tool, where)`; what is no list stays: chat's reader refuses it."""
+    if not isinstance(tools, list):
+        return tools
+    return [translate(tool, f"tools[{i}]") for i, tool in enumerate(tools)]
 
 
 def _read_tools(value: Any) -> tuple[Tool, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twinspark_gateway.errors import ApiError
-from twinspark_gateway.schemas.fields import not_served_at, refuse, refuse_at, show
+from twinspark_gateway.schemas.fields import name_at, not_served_at, refuse, refuse_at, show, string_at
 
 Message = dict[str, Any]
 # Kinds that the API knows; what else stands there is a mistake.
@@ -57,7 +57,7 @@ def _translate_user(blocks: Sequence[Any], where: str) -> list[Message]:
 
 
 def _translate_result(block: Mapping[str, Any], where: str) -> Message:
-    call_id = _string(block, "tool_use_id", where)
+    call_id = string_at(block, "tool_use_id", where)
     if not isinstance(block.get("is_error"), bool | None):
         raise refuse_at(f"{where}.is_error", f"must be a boolean (got {show(block['is_error'])})")
     content = block.get("content")
@@ -73,7 +73,7 @@ def _translate_assistant(blocks: Sequence[Any], where: str) -> Message:
         place = f"{where}[{i}]"
         match _kind(block, place):
             case "thinking":
-                thoughts.append(_string(block, "thinking", place))
+                thoughts.append(string_at(block, "thinking", place))
             case "tool_use":
                 calls.append(_translate_call(block, place))
             case _:
@@ -88,11 +88,8 @@ def _translate_call(block: Mapping[str, Any], where: str) -> Message:
     arguments = block.get("input")
     if not isinstance(arguments, dict | None):
         raise refuse_at(f"{where}.input", f"must be an object (got {show(arguments)})")
-    name = _string(block, "name", where)
-    if not name:
-        raise refuse_at(f"{where}.name", "must be a non-empty string")
-    function = {"name": name, "arguments": arguments}
-    return {"id": _string(block, "id", where), "type": "function", "function": function}
+    function = {"name": name_at(block, where), "arguments": arguments}
+    return {"id": string_at(block, "id", where), "type": "function", "function": function}
 
 
 def _read_texts(value: Any, where: str) -> str | list[Message]:
@@ -108,20 +105,13 @@ def _read_text(block: Any, where: str) -> str:
     kind = _kind(block, where)
     if kind != "text":
         raise _refuse_kind(kind, where)
-    return _string(block, "text", where)
+    return string_at(block, "text", where)
 
 
 def _kind(block: Any, where: str) -> Any:
     if not isinstance(block, dict):
         raise refuse_at(where, f"must be an object (got {show(block)})")
     return block.get("type")
-
-
-def _string(block: Mapping[str, Any], key: str, where: str) -> str:
-    value = block.get(key)
-    if not isinstance(value, str):
-        raise refuse_at(f"{where}.{key}", f"must be a string (got {show(value)})")
-    return value
 
 
 def _refuse_kind(kind: Any, where: str) -> ApiError:

@@ -6,6 +6,7 @@ from typing import Any
 from twinspark_gateway.schemas.anthropic.conversation import translate_messages
 from twinspark_gateway.schemas.field_names import FieldNames
 from twinspark_gateway.schemas.fields import Fields, not_served_at, refuse, refuse_at, show
+from twinspark_gateway.schemas.tools import translate_tools
 
 NAMES = FieldNames(
     (
@@ -36,7 +37,7 @@ def translate_prompt(body: Mapping[str, Any]) -> dict[str, Any]:
     chat: dict[str, Any] = {
         "messages": translate_messages(body.get("system"), body.get("messages")),
         "thinking": _translate_thinking(body.get("thinking")),
-        "tools": _translate_tools(body.get("tools")),
+        "tools": translate_tools(body.get("tools"), _translate_tool),
     }
     choice = fields.inner("tool_choice")
     chat["tool_choice"] = _translate_choice(body.get("tool_choice"))
@@ -61,12 +62,6 @@ def _translate_thinking(value: Any) -> Any:
     if kind != "enabled":
         raise refuse("thinking", value, 'an object whose type is "disabled", "enabled" or "adaptive"')
     return {"type": "enabled", "budget_tokens": value.get("budget_tokens")}
-
-
-def _translate_tools(tools: Any) -> Any:
-    if not isinstance(tools, list):
-        return tools
-    return [_translate_tool(tool, f"tools[{i}]") for i, tool in enumerate(tools)]
 
 
 def _translate_tool(tool: Any, where: str) -> Any:

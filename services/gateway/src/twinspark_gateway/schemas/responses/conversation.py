@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from twinspark_gateway.schemas.fields import not_served_at, refuse, refuse_at, show
+from twinspark_gateway.schemas.fields import name_at, not_served_at, refuse, refuse_at, show, string_at
 
 Message = dict[str, Any]
 _ROLES = ("user", "assistant", "system", "developer")
@@ -35,7 +35,7 @@ def _add_item(messages: list[Message], item: Any, where: str) -> None:
             _turn(messages).setdefault("tool_calls", []).append(_read_call(item, where))
         case "function_call_output":
             output = _read_parts(item.get("output"), f"{where}.output")
-            messages.append({"role": "tool", "tool_call_id": _string(item, "call_id", where), "content": output})
+            messages.append({"role": "tool", "tool_call_id": string_at(item, "call_id", where), "content": output})
         case str(kind):
             raise not_served_at(where, f": items of type '{kind[:60]}' are not read")
         case kind:
@@ -65,7 +65,7 @@ def _add_reasoning(messages: list[Message], item: Mapping[str, Any], where: str)
     for i, part in enumerate(content or []):
         if not isinstance(part, dict):
             raise refuse_at(f"{where}.content[{i}]", f"must be an object (got {show(part)})")
-        text += _string(part, "text", f"{where}.content[{i}]")
+        text += string_at(part, "text", f"{where}.content[{i}]")
     if not text:
         return
     last = messages[-1] if messages else {}
@@ -83,11 +83,8 @@ def _turn(messages: list[Message]) -> Message:
 
 
 def _read_call(item: Mapping[str, Any], where: str) -> Message:
-    name = _string(item, "name", where)
-    if not name:
-        raise refuse_at(f"{where}.name", "must be a non-empty string")
-    function = {"name": name, "arguments": _string(item, "arguments", where)}
-    return {"id": _string(item, "call_id", where), "type": "function", "function": function}
+    function = {"name": name_at(item, where), "arguments": string_at(item, "arguments", where)}
+    return {"id": string_at(item, "call_id", where), "type": "function", "function": function}
 
 
 def _read_parts(value: Any, where: str) -> str | list[Message]:
@@ -107,11 +104,4 @@ def _read_part(part: Any, where: str) -> str:
         raise refuse_at(f"{where}.type", f"is not a known kind of content part (got {show(kind)})")
     if kind in _NOT_SERVED_PARTS:
         raise not_served_at(where, f": parts of type '{kind}' are not read")
-    return _string(part, "refusal" if kind == "refusal" else "text", where)
-
-
-def _string(item: Mapping[str, Any], key: str, where: str) -> str:
-    value = item.get(key)
-    if not isinstance(value, str):
-        raise refuse_at(f"{where}.{key}", f"must be a string (got {show(value)})")
-    return value
+    return string_at(part, "refusal" if kind == "refusal" else "text", where)

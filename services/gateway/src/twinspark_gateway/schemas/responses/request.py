@@ -8,6 +8,7 @@ from twinspark_gateway.schemas.field_names import FieldNames
 from twinspark_gateway.schemas.fields import Fields, not_served_at, refuse, show
 from twinspark_gateway.schemas.later_fields import RESPONSES, check_later_fields
 from twinspark_gateway.schemas.responses.conversation import Message, translate_input
+from twinspark_gateway.schemas.tools import translate_tools
 
 NAMES = FieldNames(
     (
@@ -52,7 +53,7 @@ def translate_request(body: Mapping[str, Any]) -> ResponsesRequest:
     reasoning, text = fields.mapping("reasoning"), fields.mapping("text")
     chat = {key: body.get(key) for key in _SAME}
     chat["max_tokens"] = body.get("max_output_tokens")
-    chat["tools"] = _translate_tools(body.get("tools"))
+    chat["tools"] = translate_tools(body.get("tools"), _translate_tool)
     chat["tool_choice"] = _translate_choice(body.get("tool_choice"))
     chat["reasoning_effort"] = reasoning.get("effort")
     chat["response_format"] = _translate_format(text.get("format"))
@@ -78,12 +79,6 @@ def _read_metadata(fields: Fields) -> Mapping[str, Any]:
     if len(metadata) > MAX_METADATA or not all(isinstance(value, str) for value in metadata.values()):
         raise refuse("metadata", metadata, f"an object of at most {MAX_METADATA} strings")
     return metadata
-
-
-def _translate_tools(tools: Any) -> Any:
-    if not isinstance(tools, list):
-        return tools
-    return [_translate_tool(tool, f"tools[{i}]") for i, tool in enumerate(tools)]
 
 
 def _translate_tool(tool: Any, where: str) -> Any:
