@@ -84,6 +84,20 @@ class DemoModel(nn.Module):
         head = weights(HEAD)
         return Predictions(F.linear(run.hidden, head), tuple(F.linear(step.y, head) for step in run.steps), run.hidden)
 
+    def embed(self, tokens: Tensor) -> Tensor:
+        """tokens int64 [B, T] -> their rows of the embedding, [B, T, D] in the compute dtype."""
+        weights = self._weights()
+        return F.embedding(tokens, weights.master(EMBED)).to(weights.dtype)
+
+    def read(self, batch: TrainingBatch, options: ForwardOptions, embedded: Tensor) -> tuple[Tensor, Tensor]:
+        """The main loss, and bool [B, T]: this token was the most likely one; without the MTP layer.
+
+        embedded [B, T, D]: what the layers read in place of the tokens' own rows.
+        """
+        weights = self._weights()
+        run = self._run_layers(RowLayout.of(batch), options, weights, embedded)
+        return self._loss(run.hidden, batch, weights, depth=0)
+
     @torch.no_grad()
     def balance(self, load: Tensor) -> None:
         """Moves each router's bias towards experts with fewer rows than the mean; load [MoE layers, E]."""
@@ -120,17 +134,22 @@ class DemoModel(nn.Module):
     def _run(self, batch: TrainingBatch, options: ForwardOptions, weights: Weights) -> _Forward:
         config, layout = self.config, RowLayout.of(batch)
         embedded = F.embedding(batch.tokens, weights.master(EMBED)).to(weights.dtype)
-        run = _Forward(embedded, embedded, [])
-        streams = embedded.flatten(0, 1)[:, None].expand(-1, STREAMS, -1).contiguous()
-        for layer in range(config.num_hidden_layers):
-            streams = self._layer(streams, layer, weights, layout, options, run)
-        mean = self._chains.stream_mean(streams).view_as(embedded)
-        run.hidden = self._chains.rms_norm(mean, weights.master(NORM), config.rms_norm_eps)
+        run = self._run_layers(layout, options, weights, embedded)
         below = weights.under(layer_prefix(config.num_hidden_layers))
         block = DsaBlock(below.under("self_attn."), config, self._chains, layout, options)
         run.steps = MtpLayer(below, config, self._chains, layout, block).run(embedded, run.hidden, options.mtp_depth)
         run.loads.append(torch.stack([step.load for step in run.steps]).sum(0))
         run.index_losses += [step.index_loss for step in run.steps if step.index_loss is not None]
+        return run
+
+    def _run_layers(self, layout: RowLayout, options: ForwardOptions, weights: Weights, embedded: Tensor) -> _Forward:
+        """All layers but the MTP layer, and the final norm."""
+        run = _Forward(embedded, embedded, [])
+        streams = embedded.flatten(0, 1)[:, None].expand(-1, STREAMS, -1).contiguous()
+        for layer in range(self.config.num_hidden_layers):
+            streams = self._layer(streams, layer, weights, layout, options, run)
+        mean = self._chains.stream_mean(streams).view_as(embedded)
+        run.hidden = self._chains.rms_norm(mean, weights.master(NORM), self.config.rms_norm_eps)
         return run
 
     def _layer(
