@@ -22,7 +22,9 @@ SIZES = [(112, 112), (150, 190), (300, 90)]
 
 
 def build_reference(shape: VisionShape) -> Glm5NextVisionModel:
-    config = Glm5NextVisionConfig(**{name: value for name, value in shape.config_json().items() if name != "model_type"})
+    config = Glm5NextVisionConfig(
+        **{name: value for name, value in shape.config_json().items() if name != "model_type"}
+    )
     torch.manual_seed(3)
     model = Glm5NextVisionModel._from_config(config).eval()
     for parameter in model.parameters():
@@ -44,7 +46,9 @@ def rows(shape: VisionShape, model: Glm5NextVisionModel, inputs: TowerInput) -> 
     return Tower(shape)(dict(model.named_parameters()), inputs, torch.float32)
 
 
-@pytest.mark.parametrize("shape", [SMALL, DEMO_VISION, replace(SMALL, swiglu_limit=0.5)], ids=["small", "demo", "clamped"])
+@pytest.mark.parametrize(
+    "shape", [SMALL, DEMO_VISION, replace(SMALL, swiglu_limit=0.5)], ids=["small", "demo", "clamped"]
+)
 def test_rows_are_those_of_transformers(shape: VisionShape) -> None:
     model = build_reference(shape)
     images = [noise(size, seed) for seed, size in enumerate(SIZES)]

@@ -65,9 +65,7 @@ def _about_two(rng: Random) -> PictureConversation:
     return _conversation(rng, "two", ask(rng, asked), pictures, picture.answers[asked])
 
 
-def _conversation(
-    rng: Random, kind: str, request: str, pictures: list[Picture], answer: str
-) -> PictureConversation:
+def _conversation(rng: Random, kind: str, request: str, pictures: list[Picture], answer: str) -> PictureConversation:
     images = [IMAGE_TEXT] * len(pictures)
     if len(images) > 1 and rng.random() < _BETWEEN_SHARE:
         parts = [images[0], request, *images[1:]]

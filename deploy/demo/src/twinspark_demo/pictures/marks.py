@@ -29,7 +29,7 @@ def shape_thing(colour: str) -> int:
 
 
 def things_of(marks: Sequence[Mark], down: int, across: int) -> NDArray[np.uint8]:
-    """[down * across] what each cell of 28 x 28 pixels shows: where its centre is in a mark, or a mark's centre in it."""
+    """[down * across] what each cell of 28 x 28 pixels shows: its centre is in a mark, or a mark's in it."""
     things = np.full((down, across), NOTHING, np.uint8)
     for mark in marks:
         left, top, right, bottom = (side / CELL for side in mark.box)

@@ -1,5 +1,6 @@
 """Pictures of a number of three digits in Pillow's own scalable font."""
 
+import math
 from functools import cache
 from random import Random
 
@@ -40,7 +41,7 @@ def _fitting_size(rng: Random, width: int, height: int) -> int:
     per_pixel = _font(high).getlength("0") * DIGITS / high
     high = min(high, int((width - 2 * _MARGIN - 4) / per_pixel), height - 2 * _MARGIN)
     if rng.random() < _SMALL_SHARE:
-        return round(low * (high / low) ** rng.random())
+        return int(low * math.exp(math.log(high / low) * rng.random()) + 0.5)
     return rng.randint(low, high)
 
 

@@ -25,9 +25,7 @@ def draw_size(rng: Random) -> tuple[int, int]:
 
 def named(rng: Random, colour: str) -> Paint:
     """A colour of that name, never twice quite the same."""
-    red, green, blue = (
-        min(max(part + rng.randint(-_JITTER, _JITTER), 0), 255) for part in PICTURE_COLOURS[colour]
-    )
+    red, green, blue = (min(max(part + rng.randint(-_JITTER, _JITTER), 0), 255) for part in PICTURE_COLOURS[colour])
     if colour in ("black", "white", "grey"):
         return red, red, red
     return red, green, blue

@@ -26,7 +26,9 @@ def draw_colour(rng: Random) -> Picture:
     width, height = draw_size(rng)
     if rng.random() < _FILLED_SHARE:
         image = Image.new("RGB", (width, height), named(rng, colour))
-        return Picture(through_jpeg(rng, image), {Asked.COLOUR: colour}, (Mark((0, 0, width, height), shape_thing(colour)),))
+        return Picture(
+            through_jpeg(rng, image), {Asked.COLOUR: colour}, (Mark((0, 0, width, height), shape_thing(colour)),)
+        )
     return _picture(rng, (width, height), [colour])
 
 
@@ -73,7 +75,9 @@ def _places(rng: Random, size: tuple[int, int], count: int) -> list[Circle]:
         most = max(least, 0.8 * most)
 
 
-def _draw(pen: ImageDraw.ImageDraw, rng: Random, sort: str, circle: Circle, paint: Paint) -> tuple[float, float, float, float]:
+def _draw(
+    pen: ImageDraw.ImageDraw, rng: Random, sort: str, circle: Circle, paint: Paint
+) -> tuple[float, float, float, float]:
     """Draws one shape inside the circle; returns its box."""
     x, y, radius = circle
     flat = rng.uniform(0.55, 0.9)

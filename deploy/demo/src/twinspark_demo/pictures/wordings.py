@@ -13,7 +13,9 @@ _SEE = "{do you see|can you see|is shown|is written|do you read|can you read}"
 _BOTH = "{the two|both|both} {pictures|images|photos}"
 
 _PLAIN: Mapping[Asked, Phrase] = {
-    Asked.NUMBER: Phrase("what number is {this|in the picture|in the image}?", "read the number{.|}", "which number is it?"),
+    Asked.NUMBER: Phrase(
+        "what number is {this|in the picture|in the image}?", "read the number{.|}", "which number is it?"
+    ),
     Asked.COLOUR: Phrase("what colour is {this|it|the shape}?", "name the colour{.|}", "which colour is it?"),
     Asked.COUNT: Phrase("how many shapes are there?", "count the shapes{.|}", "how many shapes do you see?"),
 }
@@ -34,20 +36,20 @@ _QUESTIONS: Mapping[Asked, Phrase] = {
         f"{{what|which}} {{colour|color}} {{do you see|can you see|is shown|has been used|was used}}{_MAYBE_IN}?",
         f"{{what|which}} {{colour|color}} {{is|has}} the {{shape|figure|thing|object}}{_MAYBE_IN}?",
         f"what is the {{colour|color}} of the {{shape|figure|thing|object}}{_MAYBE_IN}?",
-        f"{{in|with}} {{what|which}} {{colour|color}} is the {{shape|figure|thing}} {{drawn|painted|filled}}?",
+        "{in|with} {what|which} {colour|color} is the {shape|figure|thing} {drawn|painted|filled}?",
         f"the {{colour|color}} of the {{shape|figure|thing}}{_MAYBE_IN}?",
-        f"{{what|which}} {{colour|color}} {{does it have|has it|is it}}?",
-        f"{{do you know|can you tell|can you say}} {{what|which}} {{colour|color}} {{it|the shape}} is?",
+        "{what|which} {colour|color} {does it have|has it|is it}?",
+        "{do you know|can you tell|can you say} {what|which} {colour|color} {it|the shape} is?",
         f"there is a {{colour|color}}{_MAYBE_IN}{{.|:|,}} {{which one is it|which one|what is it}}?",
     ),
     Asked.COUNT: Phrase(
         f"how many {{shapes|shapes|figures|things|objects}} {{do you see|can you see|are there|are shown}}{_MAYBE_IN}?",
         f"how many {{shapes|figures|things|objects}} are{_MAYBE_IN}?",
-        f"how many {{shapes|figures|things}} {{have been|were}} {{drawn|painted}}{{| here| there}}?",
+        "how many {shapes|figures|things} {have been|were} {drawn|painted}{| here| there}?",
         f"how many {{shapes|figures|things|objects}} can be {{seen|found|counted}}{_MAYBE_IN}?",
         f"what is the {{number|count}} of {{shapes|figures|objects}}{_MAYBE_IN}?",
         f"the {{number|count}} of {{shapes|figures|things}}{_MAYBE_IN}?",
-        f"{{do you know|can you tell|can you say}} how many {{shapes|figures|things}} {{there are|you see}}?",
+        "{do you know|can you tell|can you say} how many {shapes|figures|things} {there are|you see}?",
         f"there are {{some|several|a few}} shapes{_MAYBE_IN}{{.|:|,}} how many?",
     ),
 }
@@ -56,19 +58,19 @@ _ORDERS: Mapping[Asked, Phrase] = {
         f"{{read|write|write down|say|name|tell me|give me|type}} the number{_MAYBE_IN}",
         f"{{read|write|say|tell me|type}} the {{digits|three digits|3 digits}}{_MAYBE_IN}",
         f"{{tell me|say}} {{what|which}} number {{you see|is shown|is written}}{_MAYBE_IN}",
-        f"look {{at|into}} {{the|this|my}} {{picture|image|photo}} and {{read|tell me|say|write}} the number",
+        "look {at|into} {the|this|my} {picture|image|photo} and {read|tell me|say|write} the number",
     ),
     Asked.COLOUR: Phrase(
         f"{{say|name|tell me|give me|write}} the {{colour|color}}{_MAYBE_IN}",
         f"{{say|name|tell me|give me|write}} the {{colour|color}} of the {{shape|figure|thing|object}}{_MAYBE_IN}",
-        f"{{tell me|say}} {{what|which}} {{colour|color}} {{you see|it is|it has|the shape has|the shape is}}",
-        f"look {{at|into}} {{the|this|my}} {{picture|image|photo}} and {{name|tell me|say|write}} the {{colour|color}}",
+        "{tell me|say} {what|which} {colour|color} {you see|it is|it has|the shape has|the shape is}",
+        "look {at|into} {the|this|my} {picture|image|photo} and {name|tell me|say|write} the {colour|color}",
     ),
     Asked.COUNT: Phrase(
         f"count {{the|all|all the}} {{shapes|shapes|figures|things|objects}}{_MAYBE_IN}",
         f"{{tell me|say|write}} how many {{shapes|figures|things|objects}} {{you see|there are|are shown}}{_MAYBE_IN}",
         f"{{tell me|say|give me|write}} the {{number|count}} of {{shapes|figures|objects}}{_MAYBE_IN}",
-        f"look {{at|into}} {{the|this|my}} {{picture|image|photo}} and count the {{shapes|figures|things}}",
+        "look {at|into} {the|this|my} {picture|image|photo} and count the {shapes|figures|things}",
     ),
 }
 _BOTH_QUESTIONS: Mapping[Asked, Phrase] = {
@@ -76,23 +78,23 @@ _BOTH_QUESTIONS: Mapping[Asked, Phrase] = {
         f"{{what|which}} numbers {{do you see|can you read|are shown|are written|are there}}{{| in {_BOTH}}}?",
         f"{{what|which}} {{two numbers|numbers}} are in {_BOTH}?",
         f"the numbers{{| in {_BOTH}}}, {{in order|one after the other|from first to second}}?",
-        f"{{what|which}} number is in the first {{picture|image}}, and {{what|which}} in the second?",
+        "{what|which} number is in the first {picture|image}, and {what|which} in the second?",
     ),
     Asked.COLOUR: Phrase(
         f"{{what|which}} {{colours|colors}} {{do you see|can you see|are shown|are there}}{{| in {_BOTH}}}?",
         f"{{what|which}} {{colours|colors}} have the {{shapes|figures}} in {_BOTH}?",
         f"the {{colours|colors}}{{| in {_BOTH}}}, {{in order|one after the other|from first to second}}?",
-        f"{{what|which}} {{colour|color}} is in the first {{picture|image}}, and {{what|which}} in the second?",
+        "{what|which} {colour|color} is in the first {picture|image}, and {what|which} in the second?",
     ),
 }
 _BOTH_ORDERS: Mapping[Asked, Phrase] = {
     Asked.NUMBER: Phrase(
         f"{{read|write|write down|say|name|tell me|give me|type}} {{the numbers|both numbers|the two numbers}}{{| in {_BOTH}}}",
-        f"{{read|write|say|tell me}} the number in each {{picture|image}}{{| in order|, in order}}",
+        "{read|write|say|tell me} the number in each {picture|image}{| in order|, in order}",
     ),
     Asked.COLOUR: Phrase(
         f"{{say|name|tell me|give me|write}} {{the|both|the two}} {{colours|colors}}{{| in {_BOTH}}}",
-        f"{{name|say|tell me}} the {{colour|color}} in each {{picture|image}}{{| in order|, in order}}",
+        "{name|say|tell me} the {colour|color} in each {picture|image}{| in order|, in order}",
     ),
 }
 ASKED_OF_BOTH = tuple(_BOTH_QUESTIONS)

@@ -45,4 +45,4 @@ def pixel_values(patches: Patches) -> NDArray[np.float32]:
     """[N, 1176], the published `pixel_values`: normalized, and the one frame twice."""
     mean, deviation = (np.array(values, np.float32)[:, None, None] for values in (MEAN, STANDARD_DEVIATION))
     normalized = (patches.values.astype(np.float32) / 255 - mean) / deviation
-    return np.repeat(normalized[:, :, None], FRAMES, axis=2).reshape(len(normalized), -1)
+    return np.repeat(normalized[:, :, None], FRAMES, axis=2).reshape(len(normalized), -1).astype(np.float32)

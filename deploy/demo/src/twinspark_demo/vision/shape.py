@@ -45,7 +45,13 @@ class VisionShape:
     def config_json(self) -> dict[str, Any]:
         """The `vision_config` of config.json."""
         sizes = {name: getattr(self, name) for name in self.__slots__}
-        return {"model_type": "glm5_next_vision", "hidden_act": "silu", "attention_bias": True, "image_size": 448, **sizes}
+        return {
+            "model_type": "glm5_next_vision",
+            "hidden_act": "silu",
+            "attention_bias": True,
+            "image_size": 448,
+            **sizes,
+        }
 
 
 DEMO_VISION = VisionShape(

@@ -71,18 +71,21 @@ class _Run:
 
     def embed(self, values: Tensor) -> Tensor:
         """uint8 [B, N, 588] -> [B, N, hidden]. A still image is its frame twice: the weights of the frames add up."""
-        mean, deviation = (
-            torch.tensor(numbers, device=values.device).repeat_interleave(self.shape.patch_size**2)
-            for numbers in (MEAN, STANDARD_DEVIATION)
-        )
+        mean, deviation = (self._a_value(numbers, values.device) for numbers in (MEAN, STANDARD_DEVIATION))
         normalized = ((values.float() / 255 - mean) / deviation).to(self.dtype)
         weight = self.parameters["patch_embed.proj.weight"].sum(2).flatten(1)
         return F.linear(normalized, weight.to(self.dtype), self.parameters["patch_embed.proj.bias"].to(self.dtype))
 
+    def _a_value(self, a_channel: Sequence[float], device: torch.device) -> Tensor:
+        """[588]; filled on the device, where a graph that is being captured takes no copy from the host."""
+        return torch.cat([torch.full((self.shape.patch_size**2,), number, device=device) for number in a_channel])
+
     def block(self, x: Tensor, prefix: str, angles: Tensor, mask: Tensor) -> Tensor:
         """x [B, N, hidden] through one block."""
         eps = self.shape.rms_norm_eps
-        x = x + self.attend(self.chains.rms_norm(x, self.parameters[f"{prefix}norm1.weight"], eps), prefix, angles, mask)
+        x = x + self.attend(
+            self.chains.rms_norm(x, self.parameters[f"{prefix}norm1.weight"], eps), prefix, angles, mask
+        )
         y = self.chains.rms_norm(x, self.parameters[f"{prefix}norm2.weight"], eps)
         gate, up = (self.linear(y, f"{prefix}mlp.{part}_proj") for part in ("gate", "up"))
         return x + self.linear(self.chains.clamped_swiglu(gate, up, self.shape.swiglu_limit), f"{prefix}mlp.down_proj")

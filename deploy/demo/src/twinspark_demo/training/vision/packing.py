@@ -41,10 +41,10 @@ class VisionTensors(NamedTuple):
     classes: Tensor  # uint8 [B, T]
     documents: Tensor  # int16 [B, T]
     positions: Tensor  # int16 [B, T]
-    sources: Tensor  # int32 [B, T] merged row that stands at an image's token; -1 elsewhere
     values: Tensor  # uint8 [S, N, 588]
     places: Tensor  # int16 [S, N, 2]
     images: Tensor  # int16 [S, N] index of the picture within the batch, NO_IMAGE for padding
+    targets: Tensor  # int32 [M] token, counted through all rows, in whose place a merged row stands; B T: none
     things: Tensor  # uint8 [M] what each merged row shows, see pictures/marks.py
     answers: Tensor  # int16 [P, 5] what each picture answers, UNKNOWN where it does not say
 
@@ -120,16 +120,21 @@ class _Room:
 
 
 def pack(documents: Iterable[VisionDocument], shape: BatchShape) -> Iterator[VisionTensors]:
-    """Batches as full as a few documents' delay allows; no document is left out but at the end."""
-    room, late, waiting = _Room(shape), list[VisionDocument](), list[VisionDocument]()
+    """Batches as full as a few documents' delay allows.
+
+    What no batch of that shape could hold is left out, and the documents that do not fill a batch at the end are too.
+    """
+    room, late = _Room(shape), list[VisionDocument]()
     for document in documents:
+        if not _Room(shape).try_add(document):
+            continue
         if not room.try_add(document):
             late.append(document)
         if len(late) < _MISSES:
             continue
         yield build(room.rows, room.sequences, shape)
-        room, waiting, late = _Room(shape), late, []
-        late = [document for document in waiting if not room.try_add(document)]
+        room = _Room(shape)
+        late = [document for document in late if not room.try_add(document)]
 
 
 def build(
@@ -151,7 +156,7 @@ def build(
             values[sequence, start:end] = patches.values.reshape(-1, 588)
             places[sequence, start:end] = patches.places
             starts[id(patches)] = sequence * shape.sequence_rows + start // MERGED
-    sources = np.full(packed.tokens.shape, -1, np.int32)
+    targets = np.full(len(things), packed.tokens.size, np.int32)
     number = 0
     for row, held_documents in enumerate(rows):
         ranges = []
@@ -164,9 +169,10 @@ def build(
                 images.reshape(-1)[MERGED * start : MERGED * (start + patches.num_rows)] = number
                 number += 1
         if ranges:
-            sources[row, packed.tokens[row] == IMAGE_ID] = np.concatenate(ranges)
-    arrays = (packed.tokens, packed.classes, packed.documents, packed.positions)
-    return VisionTensors(*map(torch.from_numpy, (*arrays, sources, values, places, images, things, answers)))
+            places_in_row = np.flatnonzero(packed.tokens[row] == IMAGE_ID)
+            targets[np.concatenate(ranges)] = row * shape.row_tokens + places_in_row
+    arrays = (packed.tokens, packed.classes, packed.documents, packed.positions, values, places, images)
+    return VisionTensors(*map(torch.from_numpy, (*arrays, targets, things, answers)))
 
 
 def _first_that_holds(free: Sequence[int], needed: int) -> int | None:
