@@ -89,7 +89,7 @@ _BOTH_QUESTIONS: Mapping[Asked, Phrase] = {
 }
 _BOTH_ORDERS: Mapping[Asked, Phrase] = {
     Asked.NUMBER: Phrase(
-        f"{{read|write|write down|say|name|tell me|give me|type}} {{the numbers|both numbers|the two numbers}}{{| in {_BOTH}}}",
+        f"{{read|write|write down|say|name|tell me|give me|type}} {{the|both|the two}} numbers{{| in {_BOTH}}}",
         "{read|write|say|tell me} the number in each {picture|image}{| in order|, in order}",
     ),
     Asked.COLOUR: Phrase(
