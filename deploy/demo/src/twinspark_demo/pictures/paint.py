@@ -56,11 +56,8 @@ def contrasting(rng: Random) -> tuple[Paint, Paint]:
 
 
 def behind_shapes(rng: Random, colours: set[str]) -> Paint:
-    """A background on which shapes of these colours are seen: white or black or nearly so, or a grey."""
+    """A background on which shapes of these colours are seen: white or black or nearly so; not both among them."""
     sorts = ["light"] * ("white" not in colours) + ["dark"] * ("black" not in colours)
-    if not sorts:
-        grey = rng.randint(105, 150)
-        return grey, grey, grey
     level = rng.randint(*_NEUTRAL[rng.choice(sorts)])
     if rng.random() < 0.3:
         return level, level, level

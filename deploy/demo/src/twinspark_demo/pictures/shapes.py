@@ -38,7 +38,8 @@ def draw_count(rng: Random) -> Picture:
     if rng.random() < _ONE_COLOUR_SHARE:
         colours = [rng.choice(COLOUR_NAMES)] * count
     else:
-        colours = [rng.choice(COLOUR_NAMES) for _ in range(count)]
+        unused = rng.choice(("black", "white"))  # one of them is left for the background
+        colours = [rng.choice([name for name in COLOUR_NAMES if name != unused]) for _ in range(count)]
     return _picture(rng, draw_size(rng), colours)
 
 
