@@ -1,4 +1,4 @@
-"""`python -m twinspark_demo.checkpoint.tower SHARDS FOLDER`: adds the vision tower of a training run to a served folder.
+"""`python -m twinspark_demo.checkpoint.tower SHARDS FOLDER`: adds a trained vision tower to a served folder.
 
 The folder's other tensors keep their bits, and their files' bytes: the tower gets a shard of its own.
 """

@@ -47,7 +47,10 @@ class Reader:
         self._state = ModelState.allocate(config, 1, 1, CONTEXT, torch.float32)
         self._template: Template = load_template(folder)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._image_id: int = self._tokenizer.token_to_id(IMAGE_TOKEN)
+        image_id = self._tokenizer.token_to_id(IMAGE_TOKEN)
+        if image_id is None:
+            raise ValueError(f"its tokenizer has no {IMAGE_TOKEN}")
+        self._image_id = int(image_id)
         self._ends = frozenset(eos_token_ids(folder))
         self._masked = sorted(masked_token_ids(folder, config.vocab_size))
 
