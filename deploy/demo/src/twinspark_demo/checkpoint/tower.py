@@ -48,12 +48,16 @@ def add_tower(folder: Path, tensors: Mapping[str, Tensor], shape: VisionShape) -
     """Writes the tower's tensors (bf16), its part of config.json and preprocessor_config.json.
 
     tensors: by published name; others than the tower's are left out. Raises KeyError or ValueError where a tensor is
-    missing or has another shape, CheckpointError where the engine would refuse the folder.
+    missing or has another shape, or rows do not fit the language model, CheckpointError where the engine would refuse
+    the folder.
     """
     tower = {VISION_PREFIX + name: tensors[VISION_PREFIX + name] for name in tower_shapes(shape)}
     for name, size in tower_shapes(shape).items():
         if tower[VISION_PREFIX + name].shape != torch.Size(size):
             raise ValueError(f"{name} has shape {list(tower[VISION_PREFIX + name].shape)}, the tower {list(size)}")
+    width = ModelConfig.from_folder(folder).hidden_size
+    if shape.out_hidden_size != width:
+        raise ValueError(f"the tower's rows have {shape.out_hidden_size} values, the language model's {width}")
     parts: list[Mapping[str, Tensor]] = [load_file(file) for file in checkpoint_files(folder)]
     parts = [part for part in parts if not all(name.startswith(VISION_PREFIX) for name in part)]
     write_shards(folder, [*parts, {name: tensor.bfloat16().contiguous() for name, tensor in tower.items()}])

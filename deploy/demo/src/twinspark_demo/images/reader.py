@@ -64,13 +64,16 @@ class Reader:
         others = own if shown is None else [_cut(file) for file in shown]
         if [each.num_rows for each in own] != [each.num_rows for each in others]:
             raise ValueError("pictures of other sizes cannot stand in place of these")
-        ids = self._ids(prompt, own)
+        ids = self._ids_of(prompt, own)
         places = (ids == self._image_id).nonzero().flatten()
         rows = Tower(self._shape)(self._parameters, TowerInput.of(others), torch.float32)[0]
         return self._generate(ids, ImageRows(places, rows))
 
-    def _ids(self, prompt: ImagePrompt, patches: Sequence[Patches]) -> Tensor:
+    def prompt_ids(self, prompt: ImagePrompt) -> list[int]:
         """The rendered prompt, each image's token repeated for each of its rows."""
+        return list(map(int, self._ids_of(prompt, [_cut(drawing.file) for drawing in prompt.drawings])))
+
+    def _ids_of(self, prompt: ImagePrompt, patches: Sequence[Patches]) -> Tensor:
         text = self._template.render(messages=prompt.messages, tools=None, add_generation_prompt=True)
         ids: list[int] = []
         waiting = iter(patches)

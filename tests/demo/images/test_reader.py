@@ -1,0 +1,70 @@
+"""The reader gives the model what training gave it, and refuses what it cannot read."""
+
+import random
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from twinspark_demo.images.drawing import DRAWN, Drawing
+from twinspark_demo.images.prompts import ImagePrompt, draw_prompts
+from twinspark_demo.images.reader import Reader
+from twinspark_demo.pictures.conversations import IMAGE_TEXT, PictureConversation, conversations
+from twinspark_demo.rows.encode import Encoder
+from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
+from twinspark_demo.training.vision.packing import IMAGE_ID, encode
+from twinspark_tools.tiny_checkpoint import SHAPES
+from twinspark_tools.tiny_checkpoint.folder import write_checkpoint
+
+
+def asked_again(drawn: PictureConversation) -> ImagePrompt | None:
+    """A conversation of the training data as a prompt; None where it is set in another way."""
+    conversation = drawn.conversation
+    request: str = conversation.messages[0]["content"]
+    images = IMAGE_TEXT * len(drawn.pictures)
+    is_plain = len(conversation.messages) == 2 and conversation.enable_thinking and not conversation.reasoning_effort
+    if not is_plain or images not in request:
+        return None
+    files = []
+    for picture in drawn.pictures:
+        file = BytesIO()
+        picture.image.save(file, "PNG")
+        files.append(Drawing(file.getvalue(), ""))
+    return ImagePrompt("", request.replace(images, ""), tuple(files), "", request.endswith(images), False)
+
+
+def test_prompts_have_the_tokens_that_training_had(reader: Reader) -> None:
+    encoder = Encoder.load(COMMITTED_TOKENIZER)
+    compared = set()
+    for drawn in islice(conversations(21), 60):
+        prompt = asked_again(drawn)
+        if prompt is None:
+            continue
+        trained = encode(encoder, [drawn])[0].document.ids.tolist()
+        ids = reader.prompt_ids(prompt)
+        assert ids == trained[: len(ids)]
+        assert IMAGE_ID not in trained[len(ids) :]
+        compared.add((len(prompt.drawings), prompt.is_before))
+    assert compared == {(1, True), (1, False), (2, True), (2, False)}
+
+
+def test_the_same_prompt_is_answered_the_same(reader: Reader) -> None:
+    first, second = draw_prompts("count", 2, 3)
+    answer = reader.answer(first)
+    reader.answer(second)
+    assert reader.answer(first) == answer
+
+
+def test_pictures_of_another_size_cannot_be_shown_instead(reader: Reader) -> None:
+    rng = random.Random(0)
+    own, other = (DRAWN["number"](rng, size) for size in ((224, 224), (224, 253)))
+    prompt = ImagePrompt("number", "Which number?", (own,), own.answer, False, False)
+    with pytest.raises(ValueError, match="other sizes"):
+        reader.answer(prompt, [other.file])
+
+
+def test_a_folder_without_a_tower_is_refused(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, SHAPES["tiny"])
+    with pytest.raises(ValueError, match="no vision_config"):
+        Reader(tmp_path)
