@@ -11,7 +11,7 @@ from support.demo_models import random_model, small_config
 from support.drafters import SMALL
 from twinspark_demo.checkpoint import load_shards
 from twinspark_demo.checkpoint.shards import Place
-from twinspark_demo.drafter import DEMO, Drafter
+from twinspark_demo.drafter import DEMO, Drafter, DrafterConfig
 from twinspark_demo.drafter.blocks import PackedRows
 from twinspark_demo.drafter.drafting import draft, kept_each_round
 from twinspark_demo.drafter.loss import DraftLosses, draft_losses
@@ -29,14 +29,9 @@ from twinspark_tools.tiny_checkpoint.shapes import SHAPES, config_json
 PROMPT, LENGTH, STEPS = 4, 24, 90
 
 
-def drafter_config(config: ModelConfig, **fields: object) -> object:
-    return replace(
-        SMALL,
-        vocab_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        mask_token_id=config.vocab_size - 1,
-        **fields,
-    )
+def drafter_config(config: ModelConfig) -> DrafterConfig:
+    mask = config.vocab_size - 1
+    return replace(SMALL, vocab_size=config.vocab_size, hidden_size=config.hidden_size, mask_token_id=mask)
 
 
 @dataclass(frozen=True)
