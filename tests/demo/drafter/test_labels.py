@@ -76,9 +76,9 @@ def test_losses_are_those_of_the_one_page_drafter() -> None:
     labels = Labels.of(rows, torch.ones(1, 48, dtype=torch.bool), said, anchors, SMALL)
     hidden = drafter(taps, rows.positions, Blocks.of(rows, anchors, SMALL), tables[0]).flatten(0, 2)
     logits = hidden @ tables[1].T
-    flat = [part.flatten() for part in (labels.tokens, labels.before, labels.weights)]
-    unary, _ = cross_entropy(logits, flat[0], flat[2])
-    selector = selector_loss(hidden, logits, *flat, drafter.weights(), SMALL)
+    tokens, before, weights = (part.flatten() for part in (labels.tokens, labels.before, labels.weights))
+    unary, _ = cross_entropy(logits, tokens, weights)
+    selector = selector_loss(hidden, logits, tokens, before, weights, drafter.weights(), SMALL)
 
     page, expected, total = one_page(drafter, tables), [0.0, 0.0], 0.0
     for anchor in anchors[0].tolist():

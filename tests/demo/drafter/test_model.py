@@ -29,7 +29,7 @@ FAULTS = [
     Fault("one-base-on-both-sides", LAYER, "convolve(h, base[1],", "convolve(h, base[0],"),
     Fault("no-norm-of-keys", LAYER, 'rms_norm(k, w.master("k_norm.weight"), c.rms_norm_eps)', "k"),
     Fault("window-one-wider", BLOCKS, "(behind < config.sliding_window)", "(behind <= config.sliding_window)"),
-    Fault("window-of-the-anchor", BLOCKS, "(anchors[..., None] + steps)[..., None] -", "anchors[..., None, None] -"),
+    Fault("window-of-the-anchor", BLOCKS, "(anchors[..., None] + steps)[", "(anchors[..., None] + 0 * steps)["),
     Fault("sees-the-pending-tap", BLOCKS, "(context < anchors[..., None])", "(context <= anchors[..., None])"),
     Fault("sees-other-documents", BLOCKS, "(context >= first[..., None])", "(context >= 0 * first[..., None])"),
     Fault("sees-other-blocks", BLOCKS, "(blocks[:, None] == blocks)", "(blocks[:, None] >= blocks)"),
@@ -125,7 +125,8 @@ def test_a_block_sees_511_rows_back_and_no_further() -> None:
         other = taps.clone()
         other[:, changed] += 1.0
         with torch.no_grad():
-            return drafter(other, rows.positions, blocks, embedding)
+            hidden: Tensor = drafter(other, rows.positions, blocks, embedding)
+        return hidden
 
     plain = rows_with(slice(0, 0))
     assert torch.equal(rows_with(slice(0, anchor - 511)), plain)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_right_drafts_reach_every_mark(
     assert [one["kept"] for one in copy["replies"]] == [[8, 8, 3]] * 2
     assert len(follow_up["replies"]) == 8  # four turns of two conversations
     prompts = [one["prompt_tokens"] for one in follow_up["replies"][:4]]
-    assert all(later > earlier + OUTPUT for earlier, later in zip(prompts, prompts[1:], strict=False))
+    assert all(later > earlier + OUTPUT for earlier, later in pairwise(prompts))
     assert copy["kept_a_round"] == copy["kept_at_most"] == pytest.approx(19 / 3)
     cells = next(line.split() for line in result.stdout.splitlines() if line.startswith("copy"))
     assert [cells[1], *cells[3:]] == ["2", "20", "6", "6.33", "6.33", "3.5"]

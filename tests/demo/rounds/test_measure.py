@@ -69,11 +69,11 @@ def test_drafts_are_those_of_the_one_page_drafter(
     "fault",
     [
         Fault("sees-less", MODULE, "start - drafter.config.sliding_window,", "start - 8,"),
-        Fault("positions-of-the-cut", MODULE, "torch.arange(first, end)[None])", "torch.arange(end - first)[None] + 1)"),
-        Fault("one-tap-late", MODULE, "said.taps[None, first:].flatten(2)", "said.taps[None, first:].roll(1, 1).flatten(2)"),
+        Fault("one-anchor-early", MODULE, "torch.arange(start - first, end", "torch.arange(start - first - 1, end - 1"),
+        Fault("one-tap-late", MODULE, "said.taps[None, first:].flat", "said.taps[None, first:].roll(1, 1).flat"),
     ],
     ids=lambda fault: fault.name,
-)  # fmt: skip
+)
 def test_the_comparison_finds(
     fault: Fault, target: ServedTarget, drafter_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

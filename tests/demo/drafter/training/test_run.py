@@ -114,18 +114,21 @@ def small() -> tuple[Target, Drafter]:
 
 
 @pytest.mark.slow
-def test_a_run_reports_every_kind_saves_and_goes_on(
+@pytest.mark.timeout(300)
+def test_a_run_reports_saves_and_goes_on(
     small: tuple[Target, Drafter], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target, drafter = small
+    before = {name: parameter.detach().clone() for name, parameter in drafter.named_parameters()}
     options = RunOptions(tmp_path, COMMITTED_TOKENIZER, workers=0, report_every=2, save_every=2)
-    alone, plan = Cluster(0, 1, torch.device("cpu")), BlockPlan(steps=4, short_rows=13, long_rows=0, blocks=4)
+    alone, plan = Cluster(0, 1, torch.device("cpu")), BlockPlan(steps=4, short_rows=2, long_rows=0, blocks=64)
     DrafterRun(drafter, target, Place(STAGE, 0, 0), alone, options).run(plan)
     lines = capsys.readouterr().out.splitlines()
     losses = [float(line.split(" unary ")[1].split()[0]) for line in lines if " unary " in line]
-    assert len(losses) == 2 and losses[1] < losses[0]
-    kept = next(line for line in lines if "  kept " in line)
-    assert all(f"  {kind} " in kept for kind in ("copy", "json", "rename", "needle", "arithmetic", "tool_two"))
+    assert len(losses) == 2 and all(6 < loss < 9 for loss in losses)  # ln 2048 is 7.6
+    kept = [line.split()[2::2] for line in lines if "  kept " in line]
+    assert kept == [["arithmetic", "facts"]] * 2
+    assert not any(torch.equal(parameter, before[name]) for name, parameter in drafter.named_parameters())
 
     other = Drafter(drafter.config, seed=2)
     place = load_place(tmp_path, other)
@@ -140,6 +143,7 @@ def test_a_plan_alternates_rows_and_its_rate_falls() -> None:
     plan = BlockPlan(steps=1000)
     assert [plan.turn(step) for step in range(5)] == ["short", "short", "short", "long", "short"]
     assert {replace(plan, long_rows=0).turn(step) for step in range(8)} == {"short"}
+    assert [plan.share("short"), plan.share("long")] == [0.75, 0.25]
     assert plan.rate(0, 0) == pytest.approx(1e-3 / 200)
     assert plan.rate(500, 500) == pytest.approx(5.05e-4)
     assert plan.rate(1000, 1000) == pytest.approx(1e-5)
