@@ -14,7 +14,6 @@ from torch import Tensor
 from support.drafters import random_drafter
 from twinspark_demo.drafter import DEMO, Drafter, DrafterConfig
 from twinspark_demo.drafter.folder import export_drafter, load_drafter
-from twinspark_demo.training.model import DemoModel
 from twinspark_engine.model.config import ModelConfig
 from twinspark_tools.tiny_checkpoint.shapes import SHAPES, config_json
 
@@ -66,7 +65,10 @@ def test_config_has_the_published_fields(tensors: dict[str, Tensor], tmp_path: P
         (lambda t: t.pop("norm.weight"), r"missing or unknown: norm\.weight"),
         (lambda t: t.update({"lm_head.weight": torch.ones(2)}), r"missing or unknown: lm_head\.weight"),
         (lambda t: t.update({"norm.weight": torch.ones(2)}), r"other shapes .*norm\.weight \(2,\)"),
-        (lambda t: t.update({"norm.weight": torch.full((256,), torch.nan)}), r"not finite: norm\.weight"),
+        (
+            lambda t: t.update({"norm.weight": torch.cat((torch.ones(255), torch.tensor([torch.nan])))}),
+            r"not finite: norm",
+        ),
         (lambda t: t.update({"norm.weight": torch.full((256,), 3.4e38)}), r"not finite: norm\.weight"),
     ],
 )
@@ -81,21 +83,26 @@ def test_tensors_that_are_off_are_not_written(
 
 
 @pytest.mark.parametrize(
-    "change", [lambda t: t.pop("norm.weight"), lambda t: t.update({"norm.weight": torch.ones(256)})]
+    ("change", "said"),
+    [
+        (lambda t: t.pop("norm.weight"), r"missing or unknown: norm\.weight"),
+        (lambda t: t.update({"norm.weight": torch.ones(256)}), r"not bfloat16: norm\.weight"),
+    ],
 )
-def test_a_file_that_is_off_is_not_read(change: Change, tensors: dict[str, Tensor], tmp_path: Path) -> None:
+def test_a_file_that_is_off_is_not_read(change: Change, said: str, tensors: dict[str, Tensor], tmp_path: Path) -> None:
     export_drafter(tmp_path, tensors, DEMO)
     stored = load_file(tmp_path / "model.safetensors")
     change(stored)
     save_file(stored, tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"norm\.weight"):
+    with pytest.raises(ValueError, match=said):
         load_drafter(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [("is_causal", True), ("rope_parameters", {"rope_type": "yarn", "rope_theta": 1e4}), ("layer_types", ["full"] * 5),
-     ("architectures", ["DFlashDraftModel"]), ("dflash_config", {"block_size": 8}), ("hidden_size", None)],
+     ("architectures", ["DFlashDraftModel"]), ("dflash_config", {"block_size": 8}), ("hidden_size", None),
+     ("head_dim", 0), ("dflash_config", replace(DEMO, target_layer_ids=(1, 8)).to_json()["dflash_config"])],
 )  # fmt: skip
 def test_a_config_that_asks_for_something_else_is_refused(field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=r"config\.json"):
@@ -103,11 +110,16 @@ def test_a_config_that_asks_for_something_else_is_refused(field: str, value: Any
 
 
 def test_a_config_comes_back() -> None:
-    other = replace(DEMO, sliding_window=2048, rope_theta=2e6)
+    other = replace(
+        DEMO, sliding_window=2048, rope_theta=2e6, rms_norm_eps=1e-6, max_position_embeddings=99, block_size=4,
+        conv_kernel_size=3, conv_group_size=32, selector_top_k=5, target_layer_ids=(0, 7), eos_token_ids=(3,),
+    )  # fmt: skip
     assert DrafterConfig.from_json(json.loads(json.dumps(other.to_json()))) == other
 
 
 def test_a_drafter_for_another_target_is_refused() -> None:
-    DEMO.check_target(ModelConfig.from_json(config_json(SHAPES["demo"])))
-    with pytest.raises(ValueError, match="of the target"):
-        DEMO.check_target(DemoModel(ModelConfig.from_json(config_json(SHAPES["tiny"]))).config)
+    target = ModelConfig.from_json(config_json(SHAPES["demo"]))
+    DEMO.check_target(target)
+    for field in ("vocab_size", "hidden_size", "num_target_layers"):
+        with pytest.raises(ValueError, match="of the target"):
+            replace(DEMO, **{field: getattr(DEMO, field) + 1}).check_target(target)

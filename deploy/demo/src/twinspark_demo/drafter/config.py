@@ -121,6 +121,7 @@ class DrafterConfig:
             raise ValueError(f"config.json: {error!r}") from error
         sizes = {field: getattr(config, field) for field in _SIZES}
         wrong = [f"{name} is {size}" for name, size in sizes.items() if type(size) is not int or size < 1]
+        wrong += [f"no layer {tap}" for tap in config.target_layer_ids if tap not in range(config.num_target_layers)]
         if wrong:
             raise ValueError(f"config.json: {', '.join(wrong)}")
         wanted = config.to_json()

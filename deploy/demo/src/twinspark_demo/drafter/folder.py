@@ -32,7 +32,6 @@ def load_drafter(folder: Path) -> Drafter:
     """The drafter on the CPU, fp32. OSError where a file is missing; ValueError for what export_drafter refuses too."""
     config = DrafterConfig.from_json(json.loads((folder / CONFIG_NAME).read_text(encoding="utf-8")))
     stored = load_file(folder / WEIGHTS_NAME)
-    check_tensors(stored, config)
     others = sorted(name for name, tensor in stored.items() if tensor.dtype != torch.bfloat16)
     if others:
         raise ValueError(f"not bfloat16: {', '.join(others)}")
