@@ -9,6 +9,27 @@ from twinspark_tools.tiny_checkpoint.shapes import SHAPES
 from twinspark_tools.tiny_checkpoint.special_tokens import NUM_ROOM_ROWS
 
 ARCHITECTURE = "DFlash2DraftModel"
+_TOP_LEVEL_SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "sliding_window",
+    "num_target_layers",
+    "max_position_embeddings",
+)
+_BLOCK_SIZES = (
+    "block_size",
+    "conv_group_size",
+    "conv_kernel_size",
+    "mask_token_id",
+    "selector_rank",
+    "selector_top_k",
+)
+_SIZES = _TOP_LEVEL_SIZES + _BLOCK_SIZES
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +119,11 @@ class DrafterConfig:
             config = cls._read(content)
         except (KeyError, TypeError) as error:
             raise ValueError(f"config.json: {error!r}") from error
+        sizes = {field: getattr(config, field) for field in _SIZES}
+        wrong = [f"{name} is {size}" for name, size in sizes.items() if type(size) is not int or size < 1]
+        wrong += [f"no layer {tap}" for tap in config.target_layer_ids if tap not in range(config.num_target_layers)]
+        if wrong:
+            raise ValueError(f"config.json: {', '.join(wrong)}")
         wanted = config.to_json()
         others = sorted(name for name in wanted if content.get(name) != wanted[name])
         if others:
@@ -107,14 +133,10 @@ class DrafterConfig:
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> "DrafterConfig":
         block = content["dflash_config"]
-        plain = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                 "num_key_value_heads", "head_dim", "sliding_window", "num_target_layers", "max_position_embeddings",
-                 "rms_norm_eps")  # fmt: skip
-        nested = ("mask_token_id", "selector_rank", "block_size", "conv_kernel_size", "conv_group_size",
-                  "selector_top_k")  # fmt: skip
         return cls(
-            **{name: content[name] for name in plain},
-            **{name: block[name] for name in nested},
+            **{name: content[name] for name in _TOP_LEVEL_SIZES},
+            **{name: block[name] for name in _BLOCK_SIZES},
+            rms_norm_eps=content["rms_norm_eps"],
             target_layer_ids=tuple(block["target_layer_ids"]),
             eos_token_ids=tuple(content["eos_token_id"]),
             rope_theta=content["rope_parameters"]["rope_theta"],

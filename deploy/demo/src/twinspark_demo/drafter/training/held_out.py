@@ -39,10 +39,18 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class _Reply:
+    row: int
+    first: int  # place of its first token
+    said: Sequence[int]  # the target's own tokens, up to the first that is not the text
+
+
+@dataclass(frozen=True, slots=True)
 class _Rows:
     kinds: Sequence[str]  # of each row
     batch: BlockBatch
     reading: Reading
+    replies: Sequence[_Reply]
 
 
 class HeldOut:
@@ -59,8 +67,9 @@ class HeldOut:
         rounds: dict[str, list[int]] = defaultdict(list)
         for rows in self._rows:
             drafts = self._drafts(drafter, rows).tolist()
-            for row, first, said in _replies(rows):
-                rounds[rows.kinds[row]] += kept_each_round(said, drafts[row][first : first + len(said)])
+            for reply in rows.replies:
+                behind = drafts[reply.row][reply.first : reply.first + len(reply.said)]
+                rounds[rows.kinds[reply.row]] += kept_each_round(reply.said, behind)
         return [Kept(kind, sum(kept), len(kept)) for kind, kept in rounds.items()]
 
     def _read(self, encoder: Encoder, feed: BlockFeed, device: torch.device) -> _Rows:
@@ -76,7 +85,8 @@ class HeldOut:
             drawn = [next(sources[kind]) for kind in kinds]
         batch = BlockBatch.empty(feed.rows, feed.row_tokens, feed.blocks, device)
         batch.fill(to_tensors(to_batch(drawn, feed.row_tokens, PADDING_ID)))
-        return _Rows(kinds, batch, self._target.read(batch.rows))
+        reading = self._target.read(batch.rows)
+        return _Rows(kinds, batch, reading, list(_replies(batch, reading)))
 
     def _drafts(self, drafter: Drafter, rows: _Rows) -> Tensor:
         """int64 [B, T, 7]: behind every answer token of each row; elsewhere 0."""
@@ -92,19 +102,19 @@ class HeldOut:
         return drafts
 
 
-def _replies(rows: _Rows) -> Iterator[tuple[int, int, list[int]]]:
-    """Row, place of the first token, and the target's tokens of each reply, up to the first that is not the text."""
-    packed = rows.batch.packed
+def _replies(batch: BlockBatch, reading: Reading) -> Iterator[_Reply]:
+    """Every reply of the rows."""
+    packed = batch.packed
     tokens, documents, said, is_answer = (
-        part.cpu().numpy() for part in (packed.tokens, packed.documents, rows.reading.said, rows.batch.is_answer)
+        part.cpu().numpy() for part in (packed.tokens, packed.documents, reading.said, batch.is_answer)
     )
     for row in range(len(tokens)):
         ours = is_answer[row]
-        breaks = ours[1:] & (~ours[:-1] | (documents[row, 1:] != documents[row, :-1]))
-        for first in (np.flatnonzero(breaks) + 1).tolist():
+        is_first = ours[1:] & (~ours[:-1] | (documents[row, 1:] != documents[row, :-1]))
+        for first in (np.flatnonzero(is_first) + 1).tolist():
             end = first + 1
             while end < len(ours) and ours[end] and documents[row, end] == documents[row, first]:
                 end += 1
             text, own = tokens[row, first:end], said[row, first - 1 : end - 1]
             wrong = np.flatnonzero(text != own)
-            yield row, first, own[: wrong[0] + 1 if len(wrong) else len(own)].tolist()
+            yield _Reply(row, first, own[: wrong[0] + 1 if len(wrong) else len(own)].tolist())

@@ -39,6 +39,11 @@ class BlockPlan:
         """Name of the feed of step 0, 1, ..."""
         return TURNS[step % len(TURNS)] if self.long_rows else "short"
 
+    def share(self, name: str) -> float:
+        """Of the steps, those that a feed has."""
+        turns = [self.turn(step) for step in range(len(TURNS))]
+        return turns.count(name) / len(turns)
+
     def rate(self, step: int, since_start: int) -> float:
         """Learning rate of step 0, 1, ...; since_start: of this process' run, for the optimizer starts anew with it."""
         cosine = 0.5 * (1.0 + math.cos(math.pi * min(step / self.steps, 1.0)))

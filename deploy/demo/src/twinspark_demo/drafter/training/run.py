@@ -1,5 +1,6 @@
 """A run of the drafter's training, from its start or from where a stopped one was."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ class DrafterRun:
         batches = {
             name: BlockBatch.empty(f.rows, f.row_tokens, f.blocks, self._cluster.device) for name, f in feeds.items()
         }
-        sources = {name: self._rows(name, feed, len(feeds)) for name, feed in feeds.items()}
+        sources = {name: self._rows(name, feed, plan.share(name)) for name, feed in feeds.items()}
         for name, batch in batches.items():
             batch.fill(next(sources[name]))
             step.add(name, batch)
@@ -99,7 +100,7 @@ class DrafterRun:
         if self._cluster.is_first:
             print(f"[drafter] {text}", flush=True)
 
-    def _rows(self, name: str, feed: BlockFeed, feeds: int) -> Iterator[RowTensors]:
+    def _rows(self, name: str, feed: BlockFeed, share: float) -> Iterator[RowTensors]:
         stream = Stream(
             mixture=MIXTURES[feed.mixture],
             row_tokens=feed.row_tokens,
@@ -110,7 +111,7 @@ class DrafterRun:
             rank=self._cluster.rank,
             first_step=self._place.step,
         )
-        workers = self._options.workers // feeds
+        workers = math.ceil(self._options.workers * share)
         loader = DataLoader(
             RowDataset(stream),
             batch_size=None,

@@ -29,12 +29,13 @@ class BlockBatch:
 
     rows: TrainingBatch  # weight 1 on what the assistant says, else 0
     anchors: Tensor  # int64 [B, A]
+    filler: BatchFiller
 
     @classmethod
     def empty(cls, rows: int, row_tokens: int, blocks: int, device: torch.device) -> "BlockBatch":
         """Buffers without content."""
         anchors = torch.zeros(rows, blocks, dtype=torch.int64, device=device)
-        return cls(empty_batch(rows, row_tokens, device), anchors)
+        return cls(empty_batch(rows, row_tokens, device), anchors, BatchFiller(EVERY_ANSWER, device))
 
     @property
     def packed(self) -> PackedRows:
@@ -48,7 +49,7 @@ class BlockBatch:
 
     def fill(self, rows: RowTensors) -> None:
         """Fresh rows, and blocks somewhere in their replies; waits for nothing."""
-        BatchFiller(EVERY_ANSWER, self.rows.tokens.device).fill(self.rows, rows)
+        self.filler.fill(self.rows, rows)
         self.anchors.copy_(choose_anchors(self.is_answer, self.rows.documents, self.anchors.shape[1]))
 
 
