@@ -194,6 +194,12 @@ class Broken(GrammarServiceServicer):
     def __init__(self, answer: pb.MaskResponse | None) -> None:
         self._answer = answer
 
+    async def Compile(self, request: pb.CompileRequest, context: object) -> pb.CompileResponse:
+        raise NotImplementedError
+
+    async def GetStats(self, request: pb.GetStatsRequest, context: object) -> pb.GetStatsResponse:
+        raise NotImplementedError
+
     async def Mask(
         self, request_iterator: AsyncIterator[pb.MaskRequest], context: object
     ) -> AsyncIterator[pb.MaskResponse]:
