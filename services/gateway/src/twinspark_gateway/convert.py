@@ -43,6 +43,8 @@ COUNTERS = (
     "steps_total",
     "prefill_us_total",
     "decode_us_total",
+    "mask_wait_us_total",
+    "masked_rows_total",
 )
 # JSON has no infinity; OpenAI writes this for a token that cannot come.
 LEAST_LOGPROB = -9999.0

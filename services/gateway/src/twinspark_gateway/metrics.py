@@ -42,6 +42,7 @@ _COUNTERS = (
     ("engine_cached_tokens_total", "cached_tokens_total", "Prompt tokens from stored prefixes.", None),
     ("engine_output_tokens_total", "output_tokens_total", "Output tokens.", "generation_tokens_total"),
     ("engine_steps_total", "steps_total", "Steps executed.", None),
+    ("engine_masked_rows_total", "masked_rows_total", "Rows drawn under a token mask.", None),
     ("engine_drafted_tokens_total", "drafted_tokens_total", "Proposed tokens.", "spec_decode_num_draft_tokens_total"),
     (
         "engine_accepted_tokens_total",
@@ -53,6 +54,11 @@ _COUNTERS = (
 _SECONDS = (
     ("engine_prefill_seconds_total", "prefill_us_total", "Time in prefill forwards."),
     ("engine_decode_seconds_total", "decode_us_total", "Time in decode forwards."),
+    (
+        "engine_mask_wait_seconds_total",
+        "mask_wait_us_total",
+        "Time that steps waited for token masks after their logits were there.",
+    ),
 )
 
 
