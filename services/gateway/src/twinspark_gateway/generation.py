@@ -25,6 +25,18 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """A compiled grammar that the output follows; the source too, so that any replica can compile what it lacks."""
+
+    handle: str
+    # As in twinspark.grammar.v1.GrammarKind.
+    kind: int
+    source: str
+    # True: it constrains from the token after the first end-of-thinking token on, and the output cannot end before.
+    starts_after_thinking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """One call of Generate: one prompt, one choice."""
 
@@ -45,6 +57,10 @@ class Generation:
     draft: bool = True
     # True: the request yields its slot to foreground requests, and is run again. The reply is the same.
     is_background: bool = False
+    # None: any output.
+    grammar: Grammar | None = None
+    # The last ids of the prompt that count as output, for penalties, min_tokens and usage.
+    num_prior_output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
