@@ -13,7 +13,7 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.gateway import fit_max_tokens, gateway_of
-from twinspark_gateway.generation import EngineModel
+from twinspark_gateway.generation import EngineModel, Grammar
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.template import Conversation, render_prompt
 from twinspark_gateway.prompt.tokenizer import Tokenizer
@@ -22,11 +22,13 @@ from twinspark_gateway.reply.choice import Choice, Delta, Ended, Message, Starte
 from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
+from twinspark_gateway.routes.constraints import compile_constraint
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
 from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request, read_conversation
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_tool_call
+from twinspark_gateway.tools.offer import ToolOffer
 from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm
 
 
@@ -83,8 +85,17 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     default = gateway.settings.default_max_tokens or None
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
     record.thinking = conversation.enable_thinking
-    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens)
+    grammar = await compile_constraint(
+        gateway, chat.constraint, starts_after_thinking=_starts_thinking(tokenizer, prompt)
+    )
+    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens, grammar)
     return PreparedChat(chat, model, prompt, choices, record, ScopedMemory(gateway.memory, scope, conversation))
+
+
+def _starts_thinking(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
+    """Say whether the reply begins inside its reasoning."""
+    tokens = tokenizer.think_tokens()
+    return tokens is not None and prompt[-1] == tokens.opening
 
 
 async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list[int]:
@@ -183,6 +194,7 @@ def _build_choices(
     tokenizer: Tokenizer,
     prompt: Sequence[int],
     max_tokens: int,
+    grammar: Grammar | None,
 ) -> list[Choice]:
     params = chat.params
     return [
@@ -195,14 +207,16 @@ def _build_choices(
                 max_tokens=max_tokens,
                 seed_offset=index,
                 num_top_logprobs=chat.num_top_logprobs,
+                grammar=grammar,
             ),
             reader=ChatReader(
                 tokenizer,
                 prompt,
                 params.stop,
                 skip_special_tokens=params.skip_special_tokens,
-                offer=chat.conversation.offer,
+                offer=ToolOffer() if chat.has_format else chat.conversation.offer,
                 eos_token_ids=model.eos_token_ids,
+                is_exact=chat.has_format,
             ),
             end_token_ids=end_token_ids(params, model),
         )
