@@ -68,10 +68,12 @@ def build_services(instance: Instance) -> list[Service]:
     """
     *ports, grammar_port = pick_free(instance.ranks + 1)
     grammars = [_grammar(instance, grammar_port)] if instance.has_grammar else []
-    engines = [_engine(instance, rank, ports) for rank in range(instance.ranks)]
+    grammar_address = grammars[0].grpc if grammars else ""
+    engines = [_engine(instance, rank, ports, grammar_address) for rank in range(instance.ranks)]
     environment = {
         "TWINSPARK_GATEWAY_MODEL": str(instance.model),
         "TWINSPARK_GATEWAY_ENGINE": f"{LOOPBACK}:{ports[0]}",
+        "TWINSPARK_GATEWAY_GRAMMAR": grammar_address,
         "TWINSPARK_GATEWAY_PORT": str(instance.port),
         **_defaults({"TWINSPARK_GATEWAY_DRAIN_SECONDS": DRAIN_SECONDS, **_silence_limit(), **QUIET_GRPC}),
     }
@@ -89,7 +91,7 @@ def _grammar(instance: Instance, port: int) -> Service:
     return Service("grammar", GRAMMAR_GROUP, argv, environment, f"{LOOPBACK}:{port}")
 
 
-def _engine(instance: Instance, rank: int, ports: list[int]) -> Service:
+def _engine(instance: Instance, rank: int, ports: list[int], grammar_address: str) -> Service:
     threads = str(threads_of_rank(instance.ranks))
     peers = [f"{LOOPBACK}:{port}" for port in ports[1:]] if rank == 0 else []
     environment = {
@@ -98,6 +100,7 @@ def _engine(instance: Instance, rank: int, ports: list[int]) -> Service:
         "TWINSPARK_ENGINE_WORLD_SIZE": str(instance.ranks),
         "TWINSPARK_ENGINE_PORT": str(ports[rank]),
         "TWINSPARK_ENGINE_PEERS": ",".join(peers),
+        "TWINSPARK_ENGINE_GRAMMAR": grammar_address,
         "TWINSPARK_ENGINE_DTYPE": instance.dtype,
         **_defaults(
             {
