@@ -10,6 +10,7 @@ from twinspark_engine.ranks.convert import plan_from_proto, plan_to_proto
 from twinspark_engine.request import Grammar, Limits, Request, SamplingParams
 from twinspark_engine.scheduler.plan import Admission, StepPlan
 
+GRAMMAR = Grammar("handle", 7, "source", starts_after_thinking=True)
 FULL = Request(
     "one",
     (5, 6, 7),
@@ -29,7 +30,7 @@ FULL = Request(
     num_prompt_top_logprobs=3,
     num_prior_output_tokens=2,
     is_background=True,
-    grammar=Grammar("handle", 7, "source", starts_after_thinking=True),
+    grammar=GRAMMAR,
 )
 
 
@@ -49,7 +50,7 @@ def has_default(part: Any, name: str) -> bool:
 
 
 def test_every_field_of_a_request_arrives() -> None:
-    for part in (FULL, FULL.sampling, FULL.limits, FULL.grammar):
+    for part in (FULL, FULL.sampling, FULL.limits, GRAMMAR):
         assert not [field.name for field in fields(part) if has_default(part, field.name)], "the case lacks a field"
     assert travel(FULL) == FULL
 
