@@ -27,9 +27,9 @@ CLOSING = [encode(text)[0] for text in CLOSERS]
 
 
 @contextmanager
-def run_grammar_service(model: Path) -> Iterator[str]:
-    """Run the service in a process of its own until it serves; give its address."""
-    (port,) = pick_free_ports(1)
+def run_grammar_service(model: Path, port: int = 0) -> Iterator[str]:
+    """Run the service in a process of its own until it serves; give its address. It is killed at the end."""
+    port = port or pick_free_ports(1)[0]
     values = {"MODEL": model, "PORT": port, "LOG_LEVEL": "warning", "DRAIN_SECONDS": 0}
     variables = {f"TWINSPARK_GRAMMAR_{name}": str(value) for name, value in values.items()}
     process = subprocess.Popen([sys.executable, "-m", "twinspark_grammar"], env=os.environ | variables)

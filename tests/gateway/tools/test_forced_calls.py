@@ -115,7 +115,7 @@ async def test_a_held_model_calls_as_it_must(start_gateway: Any, grammar_address
         start = pb.GRAMMAR_START_AFTER_THINKING if thinking else pb.GRAMMAR_START_AT_ONCE
         assert gateway.engine.requests[-1].grammar.start == start
         deltas = [json.loads(event)["choices"][0]["delta"] for event in (await gateway.events(CHAT, body))[:-1]]
-        joined = {"content": "".join(delta.get("content", "") for delta in deltas) or None}
+        joined: dict[str, Any] = {"content": "".join(delta.get("content", "") for delta in deltas) or None}
         joined["tool_calls"] = [part for delta in deltas for part in delta.get("tool_calls", [])]
         assert found(joined) == (content, calls), (fields, said)
 
@@ -166,7 +166,7 @@ async def test_which_calls_are_held_to_their_parameters(start_gateway: Any, gram
 async def test_without_anything_to_hold_there_is_no_grammar(start_gateway: Any, grammar_address: str) -> None:
     gateway = await start_gateway(FakeEngine(FakeModel(context_length=8192)), grammar=grammar_address)
     named_strict = [tool(TIME), tool(WEATHER, strict=True)]
-    bodies = [
+    bodies: list[dict[str, Any]] = [
         {},
         {"tools": [tool(WEATHER, strict=False)]},
         {"tools": named_strict, "tool_choice": "none"},
