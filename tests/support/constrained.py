@@ -22,7 +22,7 @@ from twinspark.engine.v1 import engine_pb2 as pb
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 # What ends values soonest. Markers first: they are allowed only where they are due.
-CLOSERS = ("</think>", "</tool_call>", "</arg_key>", "</arg_value>", "<arg_value>", '"', "}", "]", "n", "1", "a")
+CLOSERS = ("</think>", "</tool_call>", "</arg_key>", "</arg_value>", "<arg_value>", '"', "}", "]", ",", "n", "1", "a")
 CLOSING = [encode(text)[0] for text in CLOSERS]
 
 
