@@ -218,3 +218,16 @@ def test_a_request_whose_grammar_fails_ends_with_a_status_and_the_others_go_on(
     stats = harness.loop.stats
     assert (stats.requests_failed_total, stats.num_running, stats.num_used_blocks) == (1, 0, 0)
     assert sum(is_end(outcome) for outcome in harness.heard.outcomes) == 3
+
+
+def test_a_lost_group_empties_the_slots_before_it_is_formed_again(harness: Harness) -> None:
+    harness.runner.hold_at = 2
+    harness.submit(build_request("a", 5, 60))
+    harness.wait(lambda: harness.loop.stats.steps_total == 2, "the request decodes")
+    harness.group.form_errors = [TransportError("not yet")] * 1000
+    harness.group.is_lost = True
+    assert harness.runner.slots
+    harness.runner.released.set()
+    assert isinstance(harness.heard.wait_end("a"), RequestFailed)
+    harness.wait(lambda: not harness.runner.slots, "the slots are empty")
+    assert harness.group.num_formed == 1

@@ -37,9 +37,11 @@ class HeldThreads(ThreadPoolExecutor):
         super().__init__(2)
         self.may_work = threading.Event()
         self.may_work.set()
+        self.num_begun = 0
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
         def wait() -> Any:
+            self.num_begun += 1
             self.may_work.wait()
             return work(*arguments, **options)
 
@@ -78,6 +80,6 @@ async def serve_grammars(port: int = 0) -> AsyncIterator[LocalGrammarService]:
     try:
         yield LocalGrammarService(server.port, stats, threads, grammars, server)
     finally:
-        threads.may_work.set()
         await server.stop()
+        threads.may_work.set()
         threads.shutdown()

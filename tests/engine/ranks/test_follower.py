@@ -151,3 +151,10 @@ def test_memory_is_answered_after_the_step(harness: Harness) -> None:
     answer = harness.answers[1]
     assert isinstance(answer, pb.FollowResponse)
     assert (answer.memory.rank, dict(answer.memory.parts)) == (1, {"weights": 4})
+
+
+@pytest.mark.parametrize("reason", [None, "rank 0 ended the stream"])
+def test_the_end_of_an_epoch_empties_the_slots_at_once(harness: Harness, reason: str | None) -> None:
+    harness.run(Load(), harness.join(), Execute(FIRST), EndEpoch(7, reason))
+    assert harness.runner.num_steps == 1
+    assert harness.runner.slots == {}
