@@ -13,7 +13,7 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def measure_processes(base_url: str) -> list[dict[str, Any]]:
-    """One record for each process and for what it started; empty if the server is elsewhere or was started otherwise."""
+    """One record for each process and what it started; empty if the server is elsewhere or was started otherwise."""
     address = urlsplit(base_url)
     if address.hostname not in LOCAL_HOSTS or address.port is None:
         return []
