@@ -66,7 +66,9 @@ class RunningChat:
     def token_ids(self) -> list[int]:
         """Output ids, where the body asks for them."""
         told = [json.loads(event) for event in self.events if event != "[DONE]"]
-        return [token for event in told for choice in event["choices"] for token in choice.get("token_ids") or []]
+        return [
+            token for event in told for choice in event.get("choices", ()) for token in choice.get("token_ids") or []
+        ]
 
     def wait(self, seconds: float) -> None:
         """Until it has ended. AssertionError after that many seconds."""
