@@ -56,7 +56,7 @@ class LocalGrammarService:
     stats: Stats
     threads: HeldThreads
     grammars: Grammars
-    server: RpcServer
+    registry: CollectorRegistry
 
     @property
     def address(self) -> str:
@@ -73,12 +73,13 @@ async def serve_grammars(port: int = 0) -> AsyncIterator[LocalGrammarService]:
     grammars.load(demo_grammars().info)
     servicer = GrammarServicer(grammars, vocabulary, MaskWork(threads, 1000.0), stats)
     servicer.set_loaded()
-    server = RpcServer("grammar", ListenSettings(port=port, drain_seconds=0), CollectorRegistry())
+    registry = CollectorRegistry()
+    server = RpcServer("grammar", ListenSettings(port=port, drain_seconds=0), registry)
     server.add(add_GrammarServiceServicer_to_server, servicer, SERVICE)
     await server.start()
     await server.set_serving(True)
     try:
-        yield LocalGrammarService(server.port, stats, threads, grammars, server)
+        yield LocalGrammarService(server.port, stats, threads, grammars, registry)
     finally:
         await server.stop()
         threads.may_work.set()

@@ -165,6 +165,30 @@ async def test_a_lost_service_is_told_at_once_and_one_that_comes_back_serves(is_
     await client.close()
 
 
+def count_ends(service: LocalGrammarService) -> dict[str, float]:
+    """Mask calls that ended, by status."""
+    return {
+        sample.labels["code"]: sample.value
+        for metric in service.registry.collect()
+        for sample in metric.samples
+        if sample.name == "twinspark_grammar_rpcs_total"
+    }
+
+
+async def test_a_stream_that_has_its_answers_ends_in_order_and_one_that_waits_is_cancelled(
+    service: LocalGrammarService, client: GrammarClient
+) -> None:
+    for is_waiting, ends in ((False, {"OK": 1}), (True, {"OK": 1, "CANCELLED": 1})):
+        stream = open_stream(client, grammar_of(service))
+        committed = ids_of(await ask(stream))[:1]
+        if is_waiting:
+            service.threads.may_work.clear()
+            stream.post(committed)
+            await eventually(lambda: service.threads.num_begun == 3, "the mask is being made")
+        stream.close()
+        await eventually(lambda ends=ends: count_ends(service) == ends, lambda: count_ends(service))
+
+
 @pytest.mark.parametrize("num_rounds", [0, 1, 3])
 async def test_a_stream_ends_when_it_is_closed_whatever_is_under_way(
     service: LocalGrammarService, client: GrammarClient, num_rounds: int
