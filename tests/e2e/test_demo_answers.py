@@ -1,15 +1,12 @@
 """The demo model answers fixed questions through `make run`'s launcher on two ranks, greedily."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.free_ports import pick_free_ports
 from support.launched import Launched
 from support.running_chat import post
-from twinspark_demo.drafts.template import DEMO_FOLDER
 from twinspark_demo.evaluation.drawing import draw_prompts
 from twinspark_demo.knowledge import FUNCTIONS
 
@@ -33,13 +30,6 @@ QUESTIONS = {
         json.dumps(RECORDS),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
-    """The demo model on two ranks; /health is ok."""
-    with Launched(tmp_path_factory.mktemp("run"), pick_free_ports(1)[0], DEMO_FOLDER, ranks=2) as launched:
-        yield launched.wait_healthy()
 
 
 def chat(demo: Launched, messages: list[Any], functions: tuple[str, ...] = ()) -> dict[str, Any]:

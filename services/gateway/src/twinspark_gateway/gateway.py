@@ -8,12 +8,15 @@ from starlette.requests import Request
 
 from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
+from twinspark_gateway.clients.grammar import GrammarClient
+from twinspark_gateway.clients.grammar_monitor import GrammarMonitor
 from twinspark_gateway.errors import context_overflow, invalid, unknown_model
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.metrics import GatewayMetrics
 from twinspark_gateway.prompt.prompt_history import PromptHistory
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import Tokenizer
+from twinspark_gateway.reply.answer_check import Checking
 from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.responses.store import ResponseStore
@@ -30,6 +33,10 @@ class Gateway:
     settings: Settings
     engine: EngineClient
     monitor: EngineMonitor
+    # None where no grammar service is set: what needs one is refused.
+    grammar: GrammarClient | None
+    grammar_monitor: GrammarMonitor | None
+    checking: Checking
     metrics: GatewayMetrics
     drain: Drain
     # None where the checkpoint's folder has no tokenizer.json.

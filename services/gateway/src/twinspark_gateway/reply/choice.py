@@ -55,6 +55,9 @@ class Ended:
     usage: Usage
     # The engine's own account; None where a stop string ended the output before the engine did.
     finished: Finished | None
+    # How the answer fits the part of its schema that masks do not enforce: valid, violated or unchecked; None: all is
+    # enforced, or the answer was cut.
+    schema_check: str | None = None
 
 
 Message = Started | PromptScored | Delta | Ended

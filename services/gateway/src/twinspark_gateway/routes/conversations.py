@@ -22,11 +22,14 @@ from twinspark_gateway.reply.choice import Choice, Delta, Ended, Message, Starte
 from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
+from twinspark_gateway.routes.constraints import Held, compile_constraint
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
 from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request, read_conversation
+from twinspark_gateway.schemas.fields import refuse_at
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_tool_call
+from twinspark_gateway.tools.offer import ToolOffer
 from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm
 
 
@@ -68,6 +71,7 @@ class PreparedChat:
     choices: Sequence[Choice]
     record: RequestRecord
     memory: "ScopedMemory"
+    held: Held
 
 
 async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedChat:
@@ -83,8 +87,26 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     default = gateway.settings.default_max_tokens or None
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
     record.thinking = conversation.enable_thinking
-    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens)
-    return PreparedChat(chat, model, prompt, choices, record, ScopedMemory(gateway.memory, scope, conversation))
+    is_thinking = _starts_thinking(tokenizer, prompt)
+    if is_thinking and chat.constraint is not None:
+        _check_stop_ids(chat, tokenizer)
+    held = await compile_constraint(gateway, chat.constraint, starts_after_thinking=is_thinking)
+    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens, held)
+    scoped = ScopedMemory(gateway.memory, scope, conversation)
+    return PreparedChat(chat, model, prompt, choices, record, scoped, held)
+
+
+def _starts_thinking(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
+    """Say whether the reply begins inside its reasoning."""
+    tokens = tokenizer.think_tokens()
+    return tokens is not None and prompt[-1] == tokens.opening
+
+
+def _check_stop_ids(chat: ChatRequest, tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.think_tokens()
+    if tokens is not None and tokens.closing in chat.params.stop_token_ids:
+        why = "the constraint of the answer begins after it"
+        raise refuse_at("stop_token_ids", f"must not hold the id that ends the reasoning: {why}")
 
 
 async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list[int]:
@@ -102,7 +124,7 @@ async def answer_chat(
 ) -> Response:
     """Run a request and give the response. Raises ApiError while the status can still be chosen."""
     run = ChatRun(reply, prepared.choices, prepared.prompt, prepared.record, prepared.memory)
-    fan_out = FanOut(gateway_of(request).engine, run.choices, prepared.model.num_slots)
+    fan_out = FanOut(gateway_of(request).engine, run.choices, prepared.model.num_slots, prepared.held.check)
     return await respond(request, fan_out, run, stream=prepared.chat.params.stream, form=form)
 
 
@@ -183,6 +205,7 @@ def _build_choices(
     tokenizer: Tokenizer,
     prompt: Sequence[int],
     max_tokens: int,
+    held: Held,
 ) -> list[Choice]:
     params = chat.params
     return [
@@ -195,14 +218,16 @@ def _build_choices(
                 max_tokens=max_tokens,
                 seed_offset=index,
                 num_top_logprobs=chat.num_top_logprobs,
+                grammar=held.grammar,
             ),
             reader=ChatReader(
                 tokenizer,
                 prompt,
                 params.stop,
                 skip_special_tokens=params.skip_special_tokens,
-                offer=chat.conversation.offer,
+                offer=ToolOffer() if chat.has_format else chat.conversation.offer,
                 eos_token_ids=model.eos_token_ids,
+                is_exact=chat.has_format,
             ),
             end_token_ids=end_token_ids(params, model),
         )
