@@ -56,12 +56,12 @@ class RequestRecord:
     def note_end(self, ended: Ended) -> None:
         """Note how a choice ended."""
         self.finish_reasons.append(ended.finish_reason)
-        if ended.finished is not None:
-            self.queue_seconds = max(self.queue_seconds or 0.0, ended.finished.queue_s)
-            self.prefill_seconds = max(self.prefill_seconds or 0.0, ended.finished.prefill_s)
-            self.decode_seconds = max(self.decode_seconds or 0.0, ended.finished.decode_s)
-            self.num_decoded_tokens += max(0, ended.finished.output_tokens - 1)
-            self.num_rounds += ended.finished.num_rounds
+        timings = ended.timings
+        self.queue_seconds = max(self.queue_seconds or 0.0, timings.queue_seconds)
+        self.prefill_seconds = max(self.prefill_seconds or 0.0, timings.prefill_seconds)
+        self.decode_seconds = max(self.decode_seconds or 0.0, timings.decode_seconds)
+        self.num_decoded_tokens += timings.num_decoded_tokens
+        self.num_rounds += timings.num_rounds
 
     @property
     def outcome(self) -> str:

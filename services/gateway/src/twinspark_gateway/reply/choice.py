@@ -3,14 +3,15 @@
 Streamed and whole replies are both made from these deltas, so they agree by construction.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from twinspark_gateway.clients.engine import Generator
-from twinspark_gateway.generation import Admitted, Finished, Generation, PromptLogprobs, Step, TokenLogprob
+from twinspark_gateway.generation import Admitted, Event, Finished, Generation, PromptLogprobs, Step, TokenLogprob
 from twinspark_gateway.reply.answer_text import PlacedLogprob
 from twinspark_gateway.reply.text_reader import SafeText, TextReader, ToolCall
+from twinspark_gateway.reply.timings import CallTimer, Timings
 from twinspark_gateway.reply.usage import Usage
 
 
@@ -53,8 +54,7 @@ class Ended:
     # The stop string, or the id among the request's stop_token_ids, that ended the output.
     stop_reason: str | int | None
     usage: Usage
-    # The engine's own account; None where a stop string ended the output before the engine did.
-    finished: Finished | None
+    timings: Timings
 
 
 Message = Started | PromptScored | Delta | Ended
@@ -74,6 +74,13 @@ class Choice:
     stop_token_id: int | None = None
     _unsent: list[int] = field(default_factory=list)
     _prompt_logprobs: list[TokenLogprob | None] = field(default_factory=lambda: [None])
+    _is_scored: bool = field(init=False)
+    _timings: Timings = field(default_factory=Timings)
+    # Why the engine ended the output.
+    _reason: str = "length"
+
+    def __post_init__(self) -> None:
+        self._is_scored = self.generation.num_top_prompt_logprobs is None
 
     @property
     def usage(self) -> Usage:
@@ -87,31 +94,36 @@ class Choice:
 
     async def run(self, engine: Generator) -> AsyncGenerator[Message, None]:
         """Give the choice's messages; the last is Ended. Raises ApiError. Closing it cancels the request."""
-        scored = self.generation.num_top_prompt_logprobs is None
-        finished: Finished | None = None
+        timer = CallTimer(self.generation.num_prior_output_tokens)
         async with aclosing(engine.generate(self.generation)) as events:
             async for event in events:
-                if isinstance(event, Step | Finished) and not scored:
-                    scored = True
-                    yield PromptScored(self.index, self._prompt_logprobs)
-                if isinstance(event, Admitted):
-                    self.num_cached_tokens = event.num_cached_tokens
-                    yield Started(self.index, self.usage)
-                elif isinstance(event, PromptLogprobs):
-                    self._prompt_logprobs.extend(event.tokens)
-                elif isinstance(event, Step):
-                    delta = self._take_step(event)
-                    if delta is not None:
-                        yield delta
-                    if self.reader.matched_stop is not None:
-                        break
-                else:
-                    finished = event
+                timer.note(event)
+                for message in self._take(event):
+                    yield message
+                if self.reader.matched_stop is not None:
+                    break
+        self._timings += timer.timings
         if self.reader.matched_stop is None and self.stop_token_id is None:
             delta = self._delta(self.reader.end(None, None), is_last=True)
             if delta is not None:
                 yield delta
-        yield self._end(finished)
+        yield self._end()
+
+    def _take(self, event: Event) -> Iterator[Message]:
+        if isinstance(event, Step | Finished) and not self._is_scored:
+            self._is_scored = True
+            yield PromptScored(self.index, self._prompt_logprobs)
+        if isinstance(event, Admitted):
+            self.num_cached_tokens = event.num_cached_tokens
+            yield Started(self.index, self.usage)
+        elif isinstance(event, PromptLogprobs):
+            self._prompt_logprobs.extend(event.tokens)
+        elif isinstance(event, Step):
+            delta = self._take_step(event)
+            if delta is not None:
+                yield delta
+        else:
+            self._reason = event.reason
 
     def _take_step(self, step: Step) -> Delta | None:
         text = SafeText()
@@ -138,14 +150,14 @@ class Choice:
         token_ids, self._unsent = self._unsent, []
         return Delta(self.index, text.reasoning, text.content, text.calls, text.logprobs, token_ids, self.usage)
 
-    def _end(self, finished: Finished | None) -> Ended:
+    def _end(self) -> Ended:
         stop: str | int | None = self.reader.matched_stop
         if stop is None and self.stop_token_id in self.generation.stop_token_ids:
             stop = self.stop_token_id
-        reason = finished.reason if finished is not None else "length"
+        reason = self._reason
         if self.reader.matched_stop is not None or self.stop_token_id is not None:
             reason = "stop"
         # A reply that a limit cut is no finished call, whatever stands before the cut.
         if reason == "stop" and self.reader.num_calls:
             reason = "tool_calls"
-        return Ended(self.index, reason, stop, self.usage, finished)
+        return Ended(self.index, reason, stop, self.usage, self._timings)
