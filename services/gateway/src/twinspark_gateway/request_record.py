@@ -28,6 +28,11 @@ class RequestRecord:
     max_tokens: int | None = None
     num_choices: int = 0
     thinking: bool | None = None
+    # What the template was told, and the number of the token that may not reason any more.
+    effort: str | None = None
+    thinking_budget: int | None = None
+    # Choices whose reasoning the budget closed.
+    num_closed: int = 0
     # Turns of the conversation whose reasoning was put back.
     restored_turns: int | None = None
     finish_reasons: list[str] = field(default_factory=list)
@@ -56,6 +61,7 @@ class RequestRecord:
     def note_end(self, ended: Ended) -> None:
         """Note how a choice ended."""
         self.finish_reasons.append(ended.finish_reason)
+        self.num_closed += ended.was_closed
         timings = ended.timings
         self.queue_seconds = max(self.queue_seconds or 0.0, timings.queue_seconds)
         self.prefill_seconds = max(self.prefill_seconds or 0.0, timings.prefill_seconds)
@@ -96,6 +102,9 @@ class RequestRecord:
         return {
             "stream": self.stream,
             "thinking": self.thinking,
+            "effort": self.effort,
+            "thinking_budget": self.thinking_budget,
+            "budget_closed": self.num_closed if self.thinking_budget is not None else None,
             "restored_turns": self.restored_turns or None,
             "max_tokens": self.max_tokens,
             "choices": self.num_choices,

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-from twinspark_gateway.openapi.request_fields import BOOLEAN, LIMITED_TEXT, OBJECT, SHARED, TEXT, Schema, integer
+from twinspark_gateway.openapi.request_fields import (
+    BOOLEAN,
+    BUDGET,
+    LIMITED_TEXT,
+    OBJECT,
+    SHARED,
+    TEXT,
+    Schema,
+    integer,
+)
 from twinspark_gateway.schemas.responses.request import MAX_METADATA
 from twinspark_gateway.schemas.sampling import MAX_STOPS
 from twinspark_gateway.schemas.thinking import EFFORTS
@@ -47,7 +56,7 @@ MESSAGES_PROMPT: Mapping[str, Schema] = {
     "model": TEXT,
     "system": _texts(_TEXT_BLOCK),
     "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
-    "thinking": _object(("type",), type={"enum": ["disabled", "enabled", "adaptive"]}),
+    "thinking": _object(("type",), type={"enum": ["disabled", "enabled", "adaptive"]}, budget_tokens=BUDGET),
     "tools": {"type": "array", "items": _object(("name",), name=_NAME, description=TEXT, input_schema=OBJECT)},
     "tool_choice": _object(("type",), type={"enum": ["auto", "none"]}, disable_parallel_tool_use=BOOLEAN),
     "output_config": _object((), effort={"enum": list(EFFORTS)}),
@@ -98,6 +107,7 @@ RESPONSES: Mapping[str, Schema] = {
     "tool_choice": {"enum": ["none", "auto"]},
     "parallel_tool_calls": BOOLEAN,
     "reasoning": _object((), effort={"enum": list(EFFORTS)}),
+    "thinking_budget": BUDGET,
     "text": _object((), format=_object(("type",), type={"const": "text"})),
     "store": BOOLEAN,
     "metadata": {"type": "object", "additionalProperties": TEXT, "maxProperties": MAX_METADATA},

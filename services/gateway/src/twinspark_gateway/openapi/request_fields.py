@@ -32,6 +32,10 @@ def number(low: float | None = None, high: float | None = None, *, above_low: bo
     return {"type": "number"} | {name: bound for name, bound in bounds.items() if bound is not None}
 
 
+BUDGET: Schema = {
+    **integer(0),
+    "description": "If the reply's token of this number still reasons, the reasoning is closed there; 0: the default.",
+}
 _PENALTY = number(-MAX_PENALTY, MAX_PENALTY)
 LIMITED_TEXT: Schema = {"type": "string", "maxLength": MAX_STOP_CHARACTERS}
 # Of the two generating endpoints.
@@ -131,13 +135,20 @@ _CONVERSATION: Mapping[str, Schema] = {
     "modalities": LIST,
     "audio": OBJECT,
     "thinking": {
-        "anyOf": [BOOLEAN, {"type": "object", "properties": {"type": {"enum": ["enabled", "disabled"]}}}],
+        "anyOf": [
+            BOOLEAN,
+            {
+                "type": "object",
+                "properties": {"type": {"enum": ["enabled", "disabled"]}, "budget_tokens": integer(0)},
+                "required": ["type"],
+            },
+        ],
     },
     "reasoning_effort": {"enum": list(EFFORTS)},
     "chat_template_kwargs": OBJECT,
-    "thinking_budget": integer(),
-    "reasoning_budget": integer(),
-    "thinking_token_budget": integer(),
+    "thinking_budget": BUDGET,
+    "reasoning_budget": BUDGET,
+    "thinking_token_budget": BUDGET,
     "add_generation_prompt": BOOLEAN,
     "continue_final_message": BOOLEAN,
 }

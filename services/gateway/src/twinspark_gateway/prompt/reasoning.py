@@ -43,6 +43,10 @@ class ReasoningSplitter:
         """Say whether the token is <think> or </think>."""
         return self._tokens is not None and token_id in (self._tokens.opening, self._tokens.closing)
 
+    def is_closing(self, token_id: int) -> bool:
+        """Say whether the token is </think>."""
+        return self._tokens is not None and token_id == self._tokens.closing
+
     def place(self, token_id: int) -> Part:
         """Say where the token belongs, and move on.
 

@@ -20,6 +20,7 @@ from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.chat_reader import ChatReader
 from twinspark_gateway.reply.choice import Choice, Delta, Ended, Message, Started
 from twinspark_gateway.reply.fan_out import FanOut
+from twinspark_gateway.reply.thinking_budget import build_budget
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
@@ -74,7 +75,7 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     """Check the body of a chat request and render its prompt. Raises ApiError."""
     gateway = gateway_of(request)
     model = gateway.monitor.serving_model()
-    chat = read_chat_request(body, model, gateway.defaults, gateway.settings.reasoning_effort)
+    chat = read_chat_request(body, model, gateway.defaults, gateway.thinking_defaults)
     tokenizer = gateway.require_tokenizer("messages", "chat is not available")
     record = record_of(request)
     scope = record.key_label or ""
@@ -82,7 +83,8 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     prompt = await asyncio.to_thread(render_prompt, conversation, tokenizer)
     default = gateway.settings.default_max_tokens or None
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
-    record.thinking = conversation.enable_thinking
+    record.thinking, record.effort = conversation.enable_thinking, conversation.reasoning_effort
+    record.thinking_budget = chat.thinking_budget or None
     choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens)
     return PreparedChat(chat, model, prompt, choices, record, ScopedMemory(gateway.memory, scope, conversation))
 
@@ -92,7 +94,7 @@ async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list
     gateway = gateway_of(request)
     tokenizer = gateway.require_tokenizer("messages", "text has no token ids")
     check_later_fields(body, CHAT)
-    conversation = read_conversation(body, gateway.settings.reasoning_effort)
+    conversation = read_conversation(body, gateway.thinking_defaults)
     conversation, _ = gateway.memory.restore(record_of(request).key_label or "", conversation)
     return await asyncio.to_thread(render_prompt, conversation, tokenizer)
 
@@ -184,7 +186,7 @@ def _build_choices(
     prompt: Sequence[int],
     max_tokens: int,
 ) -> list[Choice]:
-    params = chat.params
+    params, budget = chat.params, build_budget(chat.thinking_budget, tokenizer)
     return [
         Choice(
             index=index,
@@ -205,6 +207,7 @@ def _build_choices(
                 eos_token_ids=model.eos_token_ids,
             ),
             end_token_ids=end_token_ids(params, model),
+            budget=budget,
         )
         for index in range(params.num_choices)
     ]

@@ -12,7 +12,7 @@ from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_messages
 from twinspark_gateway.schemas.sampling import ReplyParams, read_reply_params
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
-from twinspark_gateway.schemas.thinking import read_thinking
+from twinspark_gateway.schemas.thinking import Thinking, ThinkingDefaults, read_thinking
 from twinspark_gateway.schemas.tools import read_tool_offer
 
 MAX_TOP_LOGPROBS = 20
@@ -29,12 +29,17 @@ class ChatRequest:
     # Alternatives beside each token's own log probability; None: none were asked for.
     num_top_logprobs: int | None
     include_reasoning: bool
+    # As in Thinking.
+    thinking_budget: int
 
 
-def read_conversation(body: Mapping[str, Any], default_effort: str) -> Conversation:
+def read_conversation(body: Mapping[str, Any], defaults: ThinkingDefaults) -> Conversation:
     """Read the fields that make the prompt. Raises ApiError."""
+    return _build_conversation(body, read_thinking(Fields(body), defaults))
+
+
+def _build_conversation(body: Mapping[str, Any], thinking: Thinking) -> Conversation:
     fields = Fields(body)
-    thinking = read_thinking(fields, default_effort)
     messages = read_messages(body.get("messages"))
     continues = fields.boolean("continue_final_message", False)
     opens = fields.boolean("add_generation_prompt", not continues)
@@ -56,19 +61,21 @@ def read_conversation(body: Mapping[str, Any], default_effort: str) -> Conversat
 
 
 def read_chat_request(
-    body: Mapping[str, Any], model: EngineModel, defaults: SamplingDefaults, default_effort: str
+    body: Mapping[str, Any], model: EngineModel, defaults: SamplingDefaults, thinking_defaults: ThinkingDefaults
 ) -> ChatRequest:
     """Read and check a body. Raises ApiError."""
     fields = Fields(body)
     check_later_fields(body, CHAT)
     max_tokens = fields.integer("max_tokens", 1)
     max_completion_tokens = fields.integer("max_completion_tokens", 1)
+    thinking = read_thinking(fields, thinking_defaults)
     return ChatRequest(
-        conversation=read_conversation(body, default_effort),
+        conversation=_build_conversation(body, thinking),
         params=read_reply_params(fields, model, defaults),
         max_tokens=max_tokens if max_completion_tokens is None else max_completion_tokens,
         num_top_logprobs=_read_logprobs(fields, model),
         include_reasoning=fields.boolean("include_reasoning", True),
+        thinking_budget=thinking.budget,
     )
 
 

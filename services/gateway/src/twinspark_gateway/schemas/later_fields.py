@@ -55,9 +55,6 @@ CHAT: Mapping[str, LaterField] = {
     ),
     "modalities": _LIST([], ["text"]),
     "audio": _OBJECT(),
-    "thinking_budget": _COUNT,
-    "reasoning_budget": _COUNT,
-    "thinking_token_budget": _COUNT,
 }
 RESPONSES: Mapping[str, LaterField] = {
     "background": _of_type("a boolean", bool)(False),
