@@ -117,8 +117,8 @@ class ScopedMemory:
     conversation: Conversation
 
     def remember(self, total: ChoiceTotal) -> None:
-        """Keep the reasoning of a reply that has ended, if it calls tools."""
-        if total.calls:
+        """Keep the reasoning of a reply that has ended, if it calls tools; not of one that holds a part of it only."""
+        if total.calls and self.conversation.continued_field is None:
             calls = [read_tool_call(describe_call(call), "tool_calls") for call in total.calls]
             self.memory.remember(self.scope, self.conversation.messages, calls, total.reasoning)
 
