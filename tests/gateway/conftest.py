@@ -1,6 +1,6 @@
 """A gateway over the fake engine, on real sockets."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from fakes.engine import FakeEngine, serve_engine
+from support.constrained import run_grammar_service
 from support.served_gateway import serve_gateway
 from support.tiny_tokenizer import write_folder
 from support.waiting import PATIENCE_SECONDS
@@ -58,6 +59,13 @@ def tokenizer(model_folder: Path) -> Tokenizer:
     loaded = load_tokenizer(model_folder)
     assert loaded is not None
     return loaded
+
+
+@pytest.fixture(scope="session")
+def grammar_address(model_folder: Path) -> Iterator[str]:
+    """Address of a grammar service with the tiny tokenizer."""
+    with run_grammar_service(model_folder) as address:
+        yield address
 
 
 @pytest.fixture

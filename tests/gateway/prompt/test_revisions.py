@@ -12,8 +12,9 @@ from twinspark_gateway.errors import ApiError
 from twinspark_gateway.prompt.reasoning import Part, ReasoningSplitter
 from twinspark_gateway.prompt.template import render_prompt
 from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
-from twinspark_gateway.schemas.chat_request import read_conversation
-from twinspark_gateway.schemas.thinking import ThinkingDefaults
+from twinspark_gateway.schemas.conversation import read_conversation
+from twinspark_gateway.schemas.fields import Fields
+from twinspark_gateway.schemas.thinking import ThinkingDefaults, read_thinking
 
 HEAD = "[gMASK]<sop>"
 MAX = f"{HEAD}<|system|>Reasoning Effort: Max"
@@ -47,7 +48,8 @@ def assistant(content: Any = None, **fields: Any) -> Message:
 
 def prompt(tokenizer: Tokenizer, messages: list[Message], **body: Any) -> list[int]:
     """Give the prompt of a request's body."""
-    return render_prompt(read_conversation({"messages": messages, **body}, ThinkingDefaults()), tokenizer)
+    whole = {"messages": messages, **body}
+    return render_prompt(read_conversation(whole, read_thinking(Fields(whole), ThinkingDefaults())), tokenizer)
 
 
 def text(tokenizer: Tokenizer, messages: list[Message], **body: Any) -> str:

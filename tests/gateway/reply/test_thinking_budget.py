@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.scripted_engine import EOS, ScriptedEngine
 from support.scripts import USER, encode
-from twinspark_gateway.generation import Generation, Grammar, Sampling
+from twinspark_gateway.generation import Generation, Grammar, GrammarKind, Sampling
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.chat_reader import ChatReader
 from twinspark_gateway.reply.choice import Choice, Delta, Ended, Started
@@ -168,12 +168,15 @@ async def test_the_second_call_goes_on_with_the_same_seed_penalties_and_counts(t
 
 
 async def test_a_grammar_that_waited_for_the_close_starts_at_once_after_it(tokenizer: Tokenizer) -> None:
-    grammar = Grammar("h", 1, "s", starts_after_thinking=True)
-    engine = ScriptedEngine([encode("baba")], [encode("ok")])
-    reader = ChatReader(tokenizer, PROMPT, (), skip_special_tokens=True, eos_token_ids=EOS)
+    grammar = Grammar("h", GrammarKind.JSON_SCHEMA, "s", starts_after_thinking=True)
+    engine = ScriptedEngine([encode("baba")], [encode("{}")])
+    # Of a format's answer no blank is layout, but those of the close are none of it.
+    reader = ChatReader(tokenizer, PROMPT, (), skip_special_tokens=True, eos_token_ids=EOS, is_exact=True)
     generation = Generation("r", PROMPT, 50, grammar=grammar)
-    async for _ in Choice(0, generation, reader, EOS, build_budget(2, tokenizer)).run(engine):
-        pass
+    content = ""
+    async for message in Choice(0, generation, reader, EOS, build_budget(2, tokenizer)).run(engine):
+        content += message.content if isinstance(message, Delta) else ""
+    assert content == "{}"
     assert [call.grammar for call in engine.generations] == [grammar, replace(grammar, starts_after_thinking=False)]
 
 

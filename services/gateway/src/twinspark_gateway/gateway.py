@@ -8,6 +8,8 @@ from starlette.requests import Request
 
 from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
+from twinspark_gateway.clients.grammar import GrammarClient
+from twinspark_gateway.clients.grammar_monitor import GrammarMonitor
 from twinspark_gateway.errors import context_overflow, invalid, unknown_model
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.metrics import GatewayMetrics
@@ -31,6 +33,9 @@ class Gateway:
     settings: Settings
     engine: EngineClient
     monitor: EngineMonitor
+    # None where no grammar service is set: what needs one is refused.
+    grammar: GrammarClient | None
+    grammar_monitor: GrammarMonitor | None
     metrics: GatewayMetrics
     drain: Drain
     # None where the checkpoint's folder has no tokenizer.json.

@@ -1,5 +1,6 @@
 """What the gateway asks of the engine and what it hears back: plain data, without protobuf."""
 
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,13 +25,23 @@ class Sampling:
     seed: int | None = None
 
 
+class GrammarKind(enum.IntEnum):
+    """How a grammar's source is to be read; the numbers are those of twinspark.grammar.v1.GrammarKind."""
+
+    JSON_SCHEMA = 1
+    REGEX = 2
+    EBNF = 3
+    JSON_OBJECT = 5
+    CHOICE = 6
+    TOOL_CALLS = 7
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """A compiled grammar that the output follows; the source too, so that any replica can compile what it lacks."""
 
     handle: str
-    # As in twinspark.grammar.v1.GrammarKind.
-    kind: int
+    kind: GrammarKind
     source: str
     # True: it constrains from the token after the first end-of-thinking token on, and the output cannot end before.
     starts_after_thinking: bool = False

@@ -8,9 +8,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
+from twinspark_gateway.clients.grammar_monitor import GrammarMonitor
 from twinspark_gateway.request_record import RequestRecord
 
 PREFIX = "twinspark_gateway_"
+_COMPILE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 _LATENCY_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 # Ours (after the prefix), the engine's gauge, what it says, vLLM's name.
@@ -57,15 +59,19 @@ _SECONDS = (
 
 
 class EngineCollector(Collector):
-    """Exposes the monitor's last copy of the engine's statistics. Called in any thread."""
+    """Exposes what the monitors know of the engine and of the grammar service. Called in any thread."""
 
-    def __init__(self, monitor: EngineMonitor) -> None:
+    def __init__(self, monitor: EngineMonitor, grammar: GrammarMonitor | None) -> None:
         self._monitor = monitor
+        self._grammar = grammar
 
     def collect(self) -> Iterator[Metric]:
         """Give the engine's metrics; only whether it is up while no copy exists."""
         up = 1.0 if self._monitor.problem is None else 0.0
         yield GaugeMetricFamily(f"{PREFIX}engine_up", "Whether the engine takes requests.", up)
+        if self._grammar is not None:
+            up = 1.0 if self._grammar.is_serving else 0.0
+            yield GaugeMetricFamily(f"{PREFIX}grammar_up", "Whether the grammar service takes calls.", up)
         stalled = len(self._monitor.find_stalls())
         yield GaugeMetricFamily(f"{PREFIX}stalled_requests", "Requests without a token for too long.", stalled)
         stats, age = self._monitor.stats, self._monitor.age_seconds
@@ -127,6 +133,18 @@ class GatewayMetrics:
             f"{PREFIX}client_disconnections_total", "Requests whose client left early.", registry=registry
         )
         self._inflight = Gauge(f"{PREFIX}inflight_requests", "Generating requests in progress.", registry=registry)
+        self._compilations = Counter(
+            f"{PREFIX}grammar_compilations_total",
+            "Calls of the grammar service's Compile by outcome: compiled, refused, unavailable, failed.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._compile_seconds = Histogram(
+            f"{PREFIX}grammar_compile_seconds",
+            "Time of a call of Compile, also where the grammar was compiled already.",
+            registry=registry,
+            buckets=_COMPILE_BUCKETS,
+        )
         self.num_inflight = 0
         # Generating requests that ended, and those of them that failed.
         self.num_requests = 0
@@ -148,6 +166,11 @@ class GatewayMetrics:
     def watch_tasks(self, loop: asyncio.AbstractEventLoop) -> None:
         """Show how many tasks the loop has whenever the metrics are read."""
         self._tasks.set_function(lambda: len(asyncio.all_tasks(loop)))
+
+    def note_compile(self, outcome: str, seconds: float) -> None:
+        """Count a call of Compile."""
+        self._compilations.labels(outcome).inc()
+        self._compile_seconds.observe(seconds)
 
     def change_inflight(self, change: int) -> None:
         """Note that a generating request began (1) or ended (-1)."""

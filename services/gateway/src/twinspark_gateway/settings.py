@@ -20,6 +20,9 @@ class Settings(ServiceSettings, ChannelSettings):
     host: str = Field("127.0.0.1", description="Address that the HTTP listener binds.")
     port: int = Field(8000, ge=0, le=65535, description="Port of the HTTP listener; 0 picks a free one.")
     engine: str = Field("127.0.0.1:7100", description="host:port of the EngineService (rank 0).")
+    grammar: str = Field(
+        "", description="host:port of the GrammarService; empty: requests with a format or forced calls are a 503."
+    )
     model: Path = Field(description="Checkpoint folder; tokenizer, chat template and generation_config.json are read.")
     model_name: str = Field("", max_length=200, description="Name of the served model; empty: the folder's name.")
     model_aliases: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -78,6 +81,12 @@ class Settings(ServiceSettings, ChannelSettings):
         ge=0.1,
         le=600,
         description="Deadline of GetStats, Describe and GetMemory; statistics older than this are stale.",
+    )
+    grammar_timeout_seconds: float = Field(
+        30.0,
+        ge=0.1,
+        le=600,
+        description="Deadline of a call of the GrammarService: what waits there and is compiled longer is a 503.",
     )
     health_mode: Literal["basic", "strict"] = Field(
         "basic",

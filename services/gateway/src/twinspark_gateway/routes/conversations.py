@@ -13,7 +13,8 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.gateway import fit_max_tokens, gateway_of
-from twinspark_gateway.generation import EngineModel
+from twinspark_gateway.generation import EngineModel, Grammar
+from twinspark_gateway.prompt.reasoning import ReasoningSplitter
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.template import Conversation, render_prompt
 from twinspark_gateway.prompt.tokenizer import Tokenizer
@@ -23,11 +24,16 @@ from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.thinking_budget import build_budget
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
+from twinspark_gateway.routes.constraints import compile_constraint
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
-from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request, read_conversation
+from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request
+from twinspark_gateway.schemas.conversation import read_conversation
+from twinspark_gateway.schemas.fields import Fields
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_tool_call
+from twinspark_gateway.schemas.thinking import read_thinking
+from twinspark_gateway.tools.offer import ToolOffer
 from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm
 
 
@@ -85,8 +91,16 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
     record.thinking, record.effort = conversation.enable_thinking, conversation.reasoning_effort
     record.thinking_budget = chat.thinking_budget or None
-    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens)
+    grammar = await compile_constraint(
+        gateway, chat.constraint, starts_after_thinking=_starts_thinking(tokenizer, prompt)
+    )
+    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens, grammar)
     return PreparedChat(chat, model, prompt, choices, record, ScopedMemory(gateway.memory, scope, conversation))
+
+
+def _starts_thinking(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
+    """Say whether the reply begins inside its reasoning."""
+    return ReasoningSplitter(tokenizer.think_tokens(), prompt).is_inside
 
 
 async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list[int]:
@@ -94,7 +108,7 @@ async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list
     gateway = gateway_of(request)
     tokenizer = gateway.require_tokenizer("messages", "text has no token ids")
     check_later_fields(body, CHAT)
-    conversation = read_conversation(body, gateway.thinking_defaults)
+    conversation = read_conversation(body, read_thinking(Fields(body), gateway.thinking_defaults))
     conversation, _ = gateway.memory.restore(record_of(request).key_label or "", conversation)
     return await asyncio.to_thread(render_prompt, conversation, tokenizer)
 
@@ -185,6 +199,7 @@ def _build_choices(
     tokenizer: Tokenizer,
     prompt: Sequence[int],
     max_tokens: int,
+    grammar: Grammar | None,
 ) -> list[Choice]:
     params, budget = chat.params, build_budget(chat.thinking_budget, tokenizer)
     return [
@@ -197,14 +212,16 @@ def _build_choices(
                 max_tokens=max_tokens,
                 seed_offset=index,
                 num_top_logprobs=chat.num_top_logprobs,
+                grammar=grammar,
             ),
             reader=ChatReader(
                 tokenizer,
                 prompt,
                 params.stop,
                 skip_special_tokens=params.skip_special_tokens,
-                offer=chat.conversation.offer,
+                offer=ToolOffer() if chat.has_format else chat.conversation.offer,
                 eos_token_ids=model.eos_token_ids,
+                is_exact=chat.has_format,
             ),
             end_token_ids=end_token_ids(params, model),
             budget=budget,

@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from twinspark_gateway.constraint import Constraint
 from twinspark_gateway.errors import invalid
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.prompt.template import Conversation
+from twinspark_gateway.schemas.conversation import read_conversation
 from twinspark_gateway.schemas.fields import Fields
+from twinspark_gateway.schemas.formats import check_beside, read_format
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
-from twinspark_gateway.schemas.messages import read_messages
 from twinspark_gateway.schemas.sampling import ReplyParams, read_reply_params
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
-from twinspark_gateway.schemas.thinking import Thinking, ThinkingDefaults, read_thinking
-from twinspark_gateway.schemas.tools import read_tool_offer
+from twinspark_gateway.schemas.thinking import ThinkingDefaults, read_thinking
+from twinspark_gateway.schemas.tool_grammar import tool_constraint
+from twinspark_gateway.tools.offer import ToolChoice, ToolOffer
 
 MAX_TOP_LOGPROBS = 20
 
@@ -31,47 +34,10 @@ class ChatRequest:
     include_reasoning: bool
     # As in Thinking.
     thinking_budget: int
-
-
-def read_conversation(body: Mapping[str, Any], defaults: ThinkingDefaults) -> Conversation:
-    """Read the fields that make the prompt. Raises ApiError."""
-    return _build_conversation(body, read_thinking(Fields(body), defaults))
-
-
-def _build_conversation(body: Mapping[str, Any], thinking: Thinking) -> Conversation:
-    fields = Fields(body)
-    messages = read_messages(body.get("messages"))
-    continues = fields.boolean("continue_final_message", False)
-    opens = fields.boolean("add_generation_prompt", not continues)
-    if continues and opens:
-        message = "'continue_final_message' and 'add_generation_prompt' must not both be true."
-        raise invalid("continue_final_message", message, code="invalid_value")
-    continued_field = _read_continued(messages, body["messages"][-1], thinking) if continues else None
-    return Conversation(
-        messages=messages,
-        offer=read_tool_offer(fields),
-        enable_thinking=thinking.enabled,
-        reasoning_effort=thinking.effort,
-        add_generation_prompt=opens,
-        continued_field=continued_field,
-        kwargs=thinking.template_kwargs,
-    )
-
-
-def _read_continued(messages: list[dict[str, Any]], given: Mapping[str, Any], thinking: Thinking) -> str:
-    """Say what of the last message, which was given so, goes on: its reasoning where that is open, else its answer.
-
-    It is open while thinking is on and nothing follows it. A think block that the answer does not close is one too.
-    """
-    last = messages[-1]
-    if last["role"] != "assistant" or "tool_calls" in last:
-        text = "'continue_final_message' needs an assistant message without tool calls at the end of 'messages'."
-        raise invalid("continue_final_message", text, code="invalid_value")
-    before, opening, inside = last["content"].partition("<think>")
-    if opening and not before.strip() and not last.get("reasoning_content"):
-        last = messages[-1] = {**last, "content": "", "reasoning_content": inside.removeprefix("\n")}
-    is_open = thinking.enabled and bool(last.get("reasoning_content")) and not last["content"]
-    return "reasoning_content" if is_open and "</think>" not in str(given.get("content")) else "content"
+    # What the answer must be; None: any text, and any calls where tools are offered.
+    constraint: Constraint | None
+    # Whether the constraint is a format: then the answer is one value, and no call is looked for.
+    has_format: bool
 
 
 def read_chat_request(
@@ -83,14 +49,32 @@ def read_chat_request(
     max_tokens = fields.integer("max_tokens", 1)
     max_completion_tokens = fields.integer("max_completion_tokens", 1)
     thinking = read_thinking(fields, thinking_defaults)
+    conversation = read_conversation(body, thinking)
+    params = read_reply_params(fields, model, defaults)
+    wanted = read_format(fields)
+    constraint = _choose(wanted, conversation.offer)
+    check_beside(params, constraint)
     return ChatRequest(
-        conversation=_build_conversation(body, thinking),
-        params=read_reply_params(fields, model, defaults),
+        conversation=conversation,
+        params=params,
         max_tokens=max_tokens if max_completion_tokens is None else max_completion_tokens,
         num_top_logprobs=_read_logprobs(fields, model),
         include_reasoning=fields.boolean("include_reasoning", True),
         thinking_budget=thinking.budget,
+        constraint=constraint,
+        has_format=wanted is not None,
     )
+
+
+def _choose(wanted: Constraint | None, offer: ToolOffer) -> Constraint | None:
+    """Give the constraint of the answer: a format excludes calls, so it goes with no choice that asks for one."""
+    if wanted is None:
+        return tool_constraint(offer)
+    if offer.choice is not ToolChoice.AUTO:
+        field = wanted.where.split(".")[0]
+        message = f"'{field}' must not stand beside a 'tool_choice' that asks for a call."
+        raise invalid(field, message, code="invalid_value")
+    return wanted
 
 
 def _read_logprobs(fields: Fields, model: EngineModel) -> int | None:

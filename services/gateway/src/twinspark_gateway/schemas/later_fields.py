@@ -34,14 +34,6 @@ _TEXT = _of_type("a string", str)
 _LIST, _OBJECT = _of_type("a list", list), _of_type("an object", dict)
 _COUNT = LaterField("an integer", lambda value: read_integer(value) is not None, lambda value: read_integer(value) == 0)
 SAMPLING: Mapping[str, LaterField] = {
-    "structured_outputs": _OBJECT(),
-    "guided_json": LaterField("a schema", lambda _value: True, lambda _value: False),
-    "guided_regex": _TEXT(),
-    "guided_choice": _LIST(),
-    "guided_grammar": _TEXT(),
-    "response_format": LaterField(
-        "an object", lambda value: isinstance(value, dict), lambda value: value.get("type") == "text"
-    ),
     "draft": LaterField("false", lambda _value: True, lambda value: value is False),
 }
 CHAT: Mapping[str, LaterField] = {

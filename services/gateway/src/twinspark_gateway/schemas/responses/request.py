@@ -18,7 +18,7 @@ NAMES = FieldNames(
         (r"tool_choice\.allowed_tools\.tools(\[\d+\])\.function", r"tool_choice.tools\1"),
         (r"tool_choice\.(?:function|allowed_tools)", "tool_choice"),
         (r"reasoning_effort", "reasoning.effort"),
-        (r"response_format", "text.format"),
+        (r"response_format(?:\.json_schema)?", "text.format"),
     )
 )
 MAX_METADATA = 16
