@@ -6,9 +6,9 @@ from typing import Any
 from twinspark_gateway.errors import invalid
 from twinspark_gateway.prompt.template import Conversation
 from twinspark_gateway.schemas.fields import Fields
+from twinspark_gateway.schemas.legacy_functions import read_any_tool_offer
 from twinspark_gateway.schemas.messages import read_messages
 from twinspark_gateway.schemas.thinking import Thinking
-from twinspark_gateway.schemas.tools import read_tool_offer
 
 
 def read_conversation(body: Mapping[str, Any], thinking: Thinking) -> Conversation:
@@ -23,7 +23,7 @@ def read_conversation(body: Mapping[str, Any], thinking: Thinking) -> Conversati
     continued_field = _read_continued(messages, body["messages"][-1], thinking) if continues else None
     return Conversation(
         messages=messages,
-        offer=read_tool_offer(fields),
+        offer=read_any_tool_offer(fields),
         enable_thinking=thinking.enabled,
         reasoning_effort=thinking.effort,
         add_generation_prompt=opens,
