@@ -261,3 +261,47 @@ async def test_a_value_that_a_limit_or_a_stop_string_cuts_says_so(start_gateway:
 def test_the_kinds_have_the_numbers_of_the_contract() -> None:
     for kind in GrammarKind:
         assert grammar_pb2.GrammarKind.Value(f"GRAMMAR_KIND_{kind.name}") == kind.value
+
+
+UNIQUE = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+# A tree of references that no check gets to the end of.
+BOMB = {
+    "type": "array",
+    "items": {"not": {"$ref": "#/$defs/d0"}},
+    "$defs": {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(40)}
+    | {"d40": {}},
+}
+OVERLAP = {"oneOf": [{"type": "integer", "minimum": 0}, {"type": "integer", "maximum": 5}]}
+CHECKS: list[tuple[Any, str, str]] = [
+    (UNIQUE, "[1, 2]", "valid"),
+    (UNIQUE, "[1, 1]", "violated"),
+    (OVERLAP, "7", "valid"),
+    (OVERLAP, "3", "violated"),
+    ({"type": "array", "items": {"$ref": "http://127.0.0.1:1/x"}}, "[1]", "unchecked"),
+    (BOMB, "[1]", "unchecked"),
+]
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+async def test_what_masks_do_not_enforce_is_checked_and_the_reply_says_how_it_went(
+    start_gateway: Any, grammar_address: str, path: str
+) -> None:
+    gateway = await start_gateway(build_engine(grammar_address), grammar=grammar_address, check_seconds=1)
+    for schema, said, outcome in CHECKS:
+        gateway.engine.wanted = build_engine("", want=said).wanted
+        body = BODIES[path] | {"response_format": schema_format(schema)}
+        response = await gateway.post(path, body)
+        assert text_of(response.json()) == said, schema
+        assert response.json()["choices"][0]["schema_check"] == outcome, schema
+        events = [json.loads(event) for event in (await gateway.events(path, body))[:-1]]
+        assert [event["choices"][0].get("schema_check") for event in events if "choices" in event][-1] == outcome
+    metrics = (await gateway.client.get("/metrics")).text
+    assert 'schema_checks_total{outcome="violated"} 4.0' in metrics
+    # Where all is enforced, or the answer was cut, nothing is checked.
+    for fields in ({"response_format": schema_format(CITY)}, {"guided_json": UNIQUE, "max_tokens": 2}):
+        gateway.engine.wanted = build_engine("", want="[1, 2]").wanted
+        (choice,) = (await gateway.post(path, BODIES[path] | fields)).json()["choices"]
+        assert "schema_check" not in choice
+    strict = BODIES[path] | {"response_format": schema_format(OVERLAP, strict=True)}
+    (choice,) = (await gateway.post(path, strict)).json()["choices"]
+    assert choice["schema_check"] == "violated"

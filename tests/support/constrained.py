@@ -15,20 +15,21 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from fakes.constrained_engine import ConstrainedEngine
 from fakes.engine_model import FakeModel
 from support.free_ports import pick_free_ports
+from support.scripted_replies import encode_bytes, segments
 from support.scripts import encode
 from support.waiting import wait_until
 from twinspark.engine.v1 import engine_pb2 as pb
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 # What ends values soonest. Markers first: they are allowed only where they are due.
-CLOSERS = ("</think>", "</tool_call>", "</arg_key>", "</arg_value>", "<arg_value>", '"', "}", "]", "n", "1", "a")
+CLOSERS = ("</think>", "</tool_call>", "</arg_key>", "</arg_value>", "<arg_value>", '"', "}", "]", ",", "n", "1", "a")
 CLOSING = [encode(text)[0] for text in CLOSERS]
 
 
 @contextmanager
-def run_grammar_service(model: Path) -> Iterator[str]:
-    """Run the service in a process of its own until it serves; give its address."""
-    (port,) = pick_free_ports(1)
+def run_grammar_service(model: Path, port: int = 0) -> Iterator[str]:
+    """Run the service in a process of its own until it serves; give its address. It is killed at the end."""
+    port = port or pick_free_ports(1)[0]
     values = {"MODEL": model, "PORT": port, "LOG_LEVEL": "warning", "DRAIN_SECONDS": 0}
     variables = {f"TWINSPARK_GRAMMAR_{name}": str(value) for name, value in values.items()}
     process = subprocess.Popen([sys.executable, "-m", "twinspark_grammar"], env=os.environ | variables)
@@ -50,8 +51,9 @@ def _is_serving(channel: grpc.Channel) -> bool:
 
 
 def saying(text: str) -> Callable[[pb.GenerateRequest], Sequence[int]]:
-    """Want to say a text, as far as masks allow it; spelled tokens become tokens."""
-    ids = encode(text)
+    """Want to say a text, as far as masks allow it; spelled tokens become tokens, but where U+FDD0 is inside them."""
+    parts = segments(text)
+    ids = [token for part, is_markup in parts for token in (encode(part) if is_markup else encode_bytes(part.encode()))]
     return lambda request: ids
 
 

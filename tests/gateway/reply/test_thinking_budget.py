@@ -190,6 +190,8 @@ async def test_the_times_of_both_calls_add_up(tokenizer: Tokenizer) -> None:
     assert timings.prefill_seconds >= 2.0
     assert timings.decode_seconds >= 3.0
     assert timings.num_rounds == 2 + 7
+    # The fake's caches hold one token of the first prompt and two of the second.
+    assert timings.num_prefilled_tokens == (len(PROMPT) - 1) + (len(PROMPT) + 2 + len(CLOSING) - 2)
     assert timings.num_decoded_tokens == 2 + len(encode("ok"))
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from fakes.engine import FakeEngine, RankLostError
+from support.constrained import build_engine, saying
 from support.scripts import USER, encode
+from support.tiny_tokenizer import build_tokenizer
 from support.waiting import eventually
 from twinspark.engine.v1 import engine_pb2 as pb
 
@@ -158,6 +160,38 @@ async def test_stop_strings_and_calls_after_the_close_end_the_reply_as_always(st
         reply = (await gateway.post(CHAT, request)).json()["choices"][0]
         assert (reply["finish_reason"], reply["message"]["content"]) == (finish, content)
         assert (await stream(gateway, request))["finish"] == finish
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_format_and_a_required_call_hold_from_the_forced_close_on(
+    start_gateway: Any, grammar_address: str, streams: bool
+) -> None:
+    engine = build_engine(grammar_address)
+    gateway = await start_gateway(engine, grammar=grammar_address)
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
+    body = HELLO | {"max_tokens": 200, "thinking_budget": 3, "return_token_ids": True}
+    for given, wanted, content, finish in (
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}},
+            '{"city": "Oslo"}',
+            None,
+            "stop",
+        ),
+        ({"guided_choice": ["yes", "no"]}, "no", None, "stop"),
+        ({"tools": tools, "tool_choice": "required"}, "<tool_call>f</tool_call>", "", "tool_calls"),
+    ):
+        first, second = saying("hello the hello the"), saying(wanted)
+        engine.wanted = lambda request, a=first, b=second: (b if request.num_prior_output_tokens else a)(request)
+        engine.requests.clear()
+        outcome = await (stream if streams else whole)(gateway, body | given)
+        assert outcome["reasoning"] == build_tokenizer().decode(encode("hello the hello the")[:2]) + "\n"
+        assert (outcome["content"] or "", outcome["finish"]) == (wanted if content is None else content, finish)
+        assert [request.grammar.start for request in engine.requests] == [
+            pb.GRAMMAR_START_AFTER_THINKING,
+            pb.GRAMMAR_START_AT_ONCE,
+        ]
+        assert len({request.grammar.handle for request in engine.requests}) == 1
 
 
 class GoesNoFurther(FakeEngine):

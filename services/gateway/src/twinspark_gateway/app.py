@@ -21,6 +21,7 @@ from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
 from twinspark_gateway.prompt.prompt_history import build_history
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
+from twinspark_gateway.reply.answer_check import Checking
 from twinspark_gateway.request_log import build_request_log
 from twinspark_gateway.routes import (
     chat_completions,
@@ -93,6 +94,7 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
             monitor=monitor,
             grammar=grammar,
             grammar_monitor=grammar_monitor,
+            checking=Checking(settings.check_seconds, metrics.note_check),
             metrics=metrics,
             drain=drain,
             tokenizer=tokenizer,

@@ -16,6 +16,7 @@ from twinspark_gateway.metrics import GatewayMetrics
 from twinspark_gateway.prompt.prompt_history import PromptHistory
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import Tokenizer
+from twinspark_gateway.reply.answer_check import Checking
 from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.responses.store import ResponseStore
@@ -36,6 +37,7 @@ class Gateway:
     # None where no grammar service is set: what needs one is refused.
     grammar: GrammarClient | None
     grammar_monitor: GrammarMonitor | None
+    checking: Checking
     metrics: GatewayMetrics
     drain: Drain
     # None where the checkpoint's folder has no tokenizer.json.

@@ -145,6 +145,12 @@ class GatewayMetrics:
             registry=registry,
             buckets=_COMPILE_BUCKETS,
         )
+        self._checks = Counter(
+            f"{PREFIX}schema_checks_total",
+            "Answers whose schema masks do not wholly enforce, by outcome: valid, violated, unchecked.",
+            ["outcome"],
+            registry=registry,
+        )
         self.num_inflight = 0
         # Generating requests that ended, and those of them that failed.
         self.num_requests = 0
@@ -171,6 +177,10 @@ class GatewayMetrics:
         """Count a call of Compile."""
         self._compilations.labels(outcome).inc()
         self._compile_seconds.observe(seconds)
+
+    def note_check(self, outcome: str) -> None:
+        """Count an answer that was checked against its schema."""
+        self._checks.labels(outcome).inc()
 
     def change_inflight(self, change: int) -> None:
         """Note that a generating request began (1) or ended (-1)."""

@@ -41,7 +41,9 @@ class RequestRecord:
     queue_seconds: float | None = None
     prefill_seconds: float | None = None
     decode_seconds: float | None = None
-    # Output tokens after each choice's first, and the rounds that they took.
+    # Prompt tokens that one choice had computed at most.
+    num_prefilled_tokens: int = 0
+    # Output tokens after each call's first, and the rounds that they took.
     num_decoded_tokens: int = 0
     num_rounds: int = 0
     # Generating requests when this one began, itself included.
@@ -65,6 +67,7 @@ class RequestRecord:
         timings = ended.timings
         self.queue_seconds = max(self.queue_seconds or 0.0, timings.queue_seconds)
         self.prefill_seconds = max(self.prefill_seconds or 0.0, timings.prefill_seconds)
+        self.num_prefilled_tokens = max(self.num_prefilled_tokens, timings.num_prefilled_tokens)
         self.decode_seconds = max(self.decode_seconds or 0.0, timings.decode_seconds)
         self.num_decoded_tokens += timings.num_decoded_tokens
         self.num_rounds += timings.num_rounds
@@ -116,9 +119,7 @@ class RequestRecord:
             "first_token_seconds": round(first - self.started, 4) if first is not None else None,
             "queue_seconds": self.queue_seconds,
             "prefill_seconds": self.prefill_seconds,
-            "prefill_tokens_per_second": _rate(usage.prompt_tokens - usage.cached_tokens, self.prefill_seconds)
-            if usage
-            else None,
+            "prefill_tokens_per_second": _rate(self.num_prefilled_tokens, self.prefill_seconds),
             "decode_seconds": self.decode_seconds,
             "decode_tokens_per_second": _rate(self.num_decoded_tokens, self.decode_seconds),
             "tokens_per_round": _rate(self.num_decoded_tokens, self.num_rounds),

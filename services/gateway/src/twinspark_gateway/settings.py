@@ -88,6 +88,12 @@ class Settings(ServiceSettings, ChannelSettings):
         le=600,
         description="Deadline of a call of the GrammarService: what waits there and is compiled longer is a 503.",
     )
+    check_seconds: float = Field(
+        5.0,
+        ge=0.1,
+        le=600,
+        description="Seconds that the check of an answer may take whose schema masks do not wholly enforce.",
+    )
     health_mode: Literal["basic", "strict"] = Field(
         "basic",
         description="What a request does that the engine leaves without a token for too long: basic lists it in "

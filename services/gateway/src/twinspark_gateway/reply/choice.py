@@ -58,6 +58,9 @@ class Ended:
     timings: Timings
     # Whether a thinking budget closed the reasoning.
     was_closed: bool = False
+    # How the answer fits the part of its schema that masks do not enforce: valid, violated or unchecked; None: all is
+    # enforced, or the answer was cut.
+    schema_check: str | None = None
 
 
 Message = Started | PromptScored | Delta | Ended
@@ -123,7 +126,7 @@ class Choice:
 
     async def _run_call(self, engine: Generator, call: Generation) -> AsyncGenerator[Message, None]:
         """Run one call to its end, or until the choice needs no more of it."""
-        timer = CallTimer(call.num_prior_output_tokens)
+        timer = CallTimer(call)
         async with aclosing(engine.generate(call)) as events:
             async for event in events:
                 timer.note(event)

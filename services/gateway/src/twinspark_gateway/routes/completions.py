@@ -9,13 +9,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.gateway import Gateway, fit_max_tokens, gateway_of
-from twinspark_gateway.generation import EngineModel, Grammar, TokenLogprob
+from twinspark_gateway.generation import EngineModel, TokenLogprob
 from twinspark_gateway.reply.choice import Choice, Delta, Ended, PromptScored
 from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.text_reader import CompletionReader
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
-from twinspark_gateway.routes.constraints import compile_constraint
+from twinspark_gateway.routes.constraints import Held, compile_constraint
 from twinspark_gateway.routes.generations import build_generation, build_head, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal
 from twinspark_gateway.schemas.completion_reply import CompletionReply, EchoedPrompt, echo_prompt
@@ -42,7 +42,7 @@ async def completions(request: Request) -> Response:
         gateway.require_tokenizer("stop", "stop strings cannot be found")
     prompts = [await _encode(gateway, prompt, completion.add_special_tokens) for prompt in completion.prompts]
     record = record_of(request)
-    grammar = await compile_constraint(gateway, completion.constraint, starts_after_thinking=False)
+    held = await compile_constraint(gateway, completion.constraint, starts_after_thinking=False)
     run = CompletionRun(
         reply=CompletionReply(
             head=build_head(gateway, model, "cmpl"),
@@ -51,13 +51,13 @@ async def completions(request: Request) -> Response:
             with_token_ids=completion.params.return_token_ids,
             with_usage=completion.params.continuous_usage,
         ),
-        choices=_build_choices(gateway, record, completion, model, prompts, grammar),
+        choices=_build_choices(gateway, record, completion, model, prompts, held),
         num_choices_each=completion.params.num_choices,
         echoes=[_echo(gateway, prompt) for prompt in prompts] if completion.echo else None,
         include_usage=completion.params.include_usage,
         record=record,
     )
-    fan_out = FanOut(gateway.engine, run.choices, model.num_slots)
+    fan_out = FanOut(gateway.engine, run.choices, model.num_slots, held.check)
     return await respond(request, fan_out, run, stream=completion.params.stream)
 
 
@@ -143,7 +143,7 @@ def _build_choices(
     completion: CompletionRequest,
     model: EngineModel,
     prompts: Sequence[Sequence[int]],
-    grammar: Grammar | None,
+    held: Held,
 ) -> list[Choice]:
     params = completion.params
     limits = [fit_max_tokens(model, prompt, completion.max_tokens, DEFAULT_MAX_TOKENS, "prompt") for prompt in prompts]
@@ -158,7 +158,7 @@ def _build_choices(
                 seed_offset=index,
                 num_top_logprobs=completion.num_top_logprobs,
                 num_top_prompt_logprobs=completion.num_top_logprobs if completion.echo else None,
-                grammar=grammar,
+                grammar=held.grammar,
             ),
             reader=CompletionReader(gateway.tokenizer, params.stop, skip_special_tokens=params.skip_special_tokens),
             end_token_ids=end_token_ids(params, model),

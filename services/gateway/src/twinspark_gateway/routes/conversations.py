@@ -13,7 +13,7 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.gateway import fit_max_tokens, gateway_of
-from twinspark_gateway.generation import EngineModel, Grammar
+from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.prompt.reasoning import ReasoningSplitter
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.template import Conversation, render_prompt
@@ -24,7 +24,7 @@ from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.thinking_budget import build_budget
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
-from twinspark_gateway.routes.constraints import compile_constraint
+from twinspark_gateway.routes.constraints import Held, compile_constraint
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
 from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request
@@ -75,6 +75,7 @@ class PreparedChat:
     choices: Sequence[Choice]
     record: RequestRecord
     memory: "ScopedMemory"
+    held: Held
 
 
 async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedChat:
@@ -91,11 +92,10 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
     record.thinking, record.effort = conversation.enable_thinking, conversation.reasoning_effort
     record.thinking_budget = chat.thinking_budget or None
-    grammar = await compile_constraint(
-        gateway, chat.constraint, starts_after_thinking=_starts_thinking(tokenizer, prompt)
-    )
-    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens, grammar)
-    return PreparedChat(chat, model, prompt, choices, record, ScopedMemory(gateway.memory, scope, conversation))
+    held = await compile_constraint(gateway, chat.constraint, starts_after_thinking=_starts_thinking(tokenizer, prompt))
+    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens, held)
+    scoped = ScopedMemory(gateway.memory, scope, conversation)
+    return PreparedChat(chat, model, prompt, choices, record, scoped, held)
 
 
 def _starts_thinking(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
@@ -118,7 +118,7 @@ async def answer_chat(
 ) -> Response:
     """Run a request and give the response. Raises ApiError while the status can still be chosen."""
     run = ChatRun(reply, prepared.choices, prepared.prompt, prepared.record, prepared.memory)
-    fan_out = FanOut(gateway_of(request).engine, run.choices, prepared.model.num_slots)
+    fan_out = FanOut(gateway_of(request).engine, run.choices, prepared.model.num_slots, prepared.held.check)
     return await respond(request, fan_out, run, stream=prepared.chat.params.stream, form=form)
 
 
@@ -199,7 +199,7 @@ def _build_choices(
     tokenizer: Tokenizer,
     prompt: Sequence[int],
     max_tokens: int,
-    grammar: Grammar | None,
+    held: Held,
 ) -> list[Choice]:
     params, budget = chat.params, build_budget(chat.thinking_budget, tokenizer)
     return [
@@ -212,7 +212,7 @@ def _build_choices(
                 max_tokens=max_tokens,
                 seed_offset=index,
                 num_top_logprobs=chat.num_top_logprobs,
-                grammar=grammar,
+                grammar=held.grammar,
             ),
             reader=ChatReader(
                 tokenizer,
