@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.constrained import build_engine, source_of
+from support.scripts import encode
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.grammar.v1 import grammar_pb2
 from twinspark_gateway.generation import GrammarKind
@@ -105,6 +106,8 @@ async def test_while_thinking_the_format_begins_after_it(start_gateway: Any, gra
     assert gateway.engine.requests[-1].grammar.start == pb.GRAMMAR_START_AFTER_THINKING
     message = response.json()["choices"][0]["message"]
     assert (message["reasoning_content"], message["content"]) == ('{"why', '{"b":""}')
+    stopped = await gateway.post(CHAT, body | {"stop_token_ids": encode("</think>")})
+    assert (stopped.status_code, stopped.json()["error"]["param"]) == (400, "stop_token_ids")
     # A completion has no reasoning, whatever its prompt is.
     completion = BODIES[COMPLETIONS] | {"prompt": "<think>", "guided_choice": ["a"]}
     assert text_of((await gateway.post(COMPLETIONS, completion)).json()) == "a"

@@ -167,6 +167,23 @@ async def test_the_second_call_goes_on_with_the_same_seed_penalties_and_counts(t
     assert second.request_id != first.request_id
 
 
+async def test_a_stop_id_ends_the_reply_in_the_forced_close_too(tokenizer: Tokenizer) -> None:
+    engine = ScriptedEngine([encode("baba")], [encode("ok")])
+    reader = ChatReader(tokenizer, PROMPT, (), skip_special_tokens=True, eos_token_ids=EOS)
+    generation = Generation("r", PROMPT, 50, stop_token_ids=[CLOSE])
+    choice = Choice(0, generation, reader, EOS | {CLOSE}, build_budget(3, tokenizer))
+    messages = [message async for message in choice.run(engine)]
+    ended = messages[-1]
+    assert isinstance(ended, Ended)
+    assert (ended.finish_reason, ended.stop_reason, ended.usage.completion_tokens) == ("stop", CLOSE, 4)
+    assert [i for message in messages if isinstance(message, Delta) for i in message.token_ids] == [
+        *encode("ba"),
+        *encode("\n"),
+        CLOSE,
+    ]
+    assert len(engine.generations) == 1
+
+
 async def test_a_grammar_that_waited_for_the_close_starts_at_once_after_it(tokenizer: Tokenizer) -> None:
     grammar = Grammar("h", GrammarKind.JSON_SCHEMA, "s", starts_after_thinking=True)
     engine = ScriptedEngine([encode("baba")], [encode("{}")])

@@ -82,14 +82,12 @@ class ChatReader:
         """See TextReader."""
         return self._splitter.is_inside and not self._splitter.is_closing(token_id)
 
-    def take_forced(self, token_ids: Sequence[int]) -> SafeText:
-        """See TextReader; what stands behind a reasoning that they close is layout."""
+    def take_forced(self, token_id: int) -> SafeText:
+        """See TextReader; what stands behind a reasoning that was closed so is layout."""
+        if not self._splitter.is_inside:
+            return SafeText()
         self._detokenizers = {part: Detokenizer() for part in self._detokenizers}
-        safe = SafeText()
-        for token_id in token_ids:
-            if self._splitter.is_inside:
-                safe.add(self.take(token_id, None, may_stop=False))
-        return safe
+        return self.take(token_id, None, may_stop=False)
 
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader; the token that ended a chat reply is not listed."""

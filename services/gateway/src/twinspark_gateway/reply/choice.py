@@ -117,7 +117,7 @@ class Choice:
                 delta = self._close_reasoning(self.budget)
                 if delta is not None:
                     yield delta
-                call = go_on(self.generation, self._output)
+                call = go_on(self.generation, self._output) if self.stop_token_id is None else None
         if self.reader.matched_stop is None and self.stop_token_id is None:
             delta = self._delta(self.reader.end(None, None), is_last=True)
             if delta is not None:
@@ -179,10 +179,16 @@ class Choice:
         return self.budget.num_tokens < self.generation.max_tokens and self.reader.would_reason(token_id)
 
     def _close_reasoning(self, budget: ThinkingBudget) -> Delta | None:
-        closing = budget.closing_token_ids[: self.generation.max_tokens - len(self._output)]
-        self._output += closing
         self._is_budget_spent, self._was_closed = False, True
-        return self._delta(self.reader.take_forced(closing), is_last=False)
+        text = SafeText()
+        for token_id in budget.closing_token_ids[: self.generation.max_tokens - len(self._output)]:
+            self._output.append(token_id)
+            if token_id in self.end_token_ids:
+                self.stop_token_id = token_id
+                text.add(self.reader.end(token_id, None))
+                break
+            text.add(self.reader.take_forced(token_id))
+        return self._delta(text, is_last=self.stop_token_id is not None)
 
     def _delta(self, text: SafeText, *, is_last: bool) -> Delta | None:
         """Give the delta; None while there is nothing to see. Ids without text wait for the next one or the end."""

@@ -66,8 +66,8 @@ class TextReader(Protocol):
         """Say whether the token, if taken next, belongs to a reasoning that is open and does not close it."""
         ...
 
-    def take_forced(self, token_ids: Sequence[int]) -> SafeText:
-        """Take ids that the model did not write. What it had begun of a character before them is dropped."""
+    def take_forced(self, token_id: int) -> SafeText:
+        """Take a token that the model did not write. What it had begun of a character before it is dropped."""
         ...
 
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
@@ -101,13 +101,10 @@ class CompletionReader:
         """See TextReader; nothing here is reasoning."""
         return False
 
-    def take_forced(self, token_ids: Sequence[int]) -> SafeText:
+    def take_forced(self, token_id: int) -> SafeText:
         """See TextReader."""
         self._detokenizer = Detokenizer()
-        text = SafeText()
-        for token_id in token_ids:
-            text.add(self.take(token_id, None, may_stop=False))
-        return text
+        return self.take(token_id, None, may_stop=False)
 
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader."""

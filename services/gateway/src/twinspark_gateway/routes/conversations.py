@@ -29,7 +29,7 @@ from twinspark_gateway.routes.generations import build_generation, end_token_ids
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
 from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request
 from twinspark_gateway.schemas.conversation import read_conversation
-from twinspark_gateway.schemas.fields import Fields
+from twinspark_gateway.schemas.fields import Fields, refuse_at
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_tool_call
 from twinspark_gateway.schemas.thinking import read_thinking
@@ -92,7 +92,10 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
     record.thinking, record.effort = conversation.enable_thinking, conversation.reasoning_effort
     record.thinking_budget = chat.thinking_budget or None
-    held = await compile_constraint(gateway, chat.constraint, starts_after_thinking=_starts_thinking(tokenizer, prompt))
+    is_thinking = _starts_thinking(tokenizer, prompt)
+    if is_thinking and chat.constraint is not None:
+        _check_stop_ids(chat, tokenizer)
+    held = await compile_constraint(gateway, chat.constraint, starts_after_thinking=is_thinking)
     choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens, held)
     scoped = ScopedMemory(gateway.memory, scope, conversation)
     return PreparedChat(chat, model, prompt, choices, record, scoped, held)
@@ -101,6 +104,13 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
 def _starts_thinking(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
     """Say whether the reply begins inside its reasoning."""
     return ReasoningSplitter(tokenizer.think_tokens(), prompt).is_inside
+
+
+def _check_stop_ids(chat: ChatRequest, tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.think_tokens()
+    if tokens is not None and tokens.closing in chat.params.stop_token_ids:
+        why = "the constraint of the answer begins after it"
+        raise refuse_at("stop_token_ids", f"must not hold the id that ends the reasoning: {why}")
 
 
 async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list[int]:
