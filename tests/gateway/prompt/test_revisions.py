@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 
 from support.scripts import encode
@@ -191,7 +192,6 @@ def test_a_template_that_does_not_show_the_message_refuses(tmp_path: Path) -> No
 
 def test_revisions_differ_where_the_published_ones_do() -> None:
     """These templates, rendered without the gateway: else the tests above could not fail."""
-    import jinja2
 
     def render(name: str, **variables: Any) -> str:
         environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
