@@ -8,7 +8,7 @@ import pytest
 from fakes.engine import FakeEngine
 from fakes.engine_model import FakeModel
 from support.constrained import build_engine, source_of
-from support.scripts import say
+from support.scripts import encode, say
 from support.tiny_tokenizer import build_tokenizer
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.grammar.v1 import grammar_pb2
@@ -161,6 +161,17 @@ async def test_which_calls_are_held_to_their_parameters(start_gateway: Any, gram
             "parameters": WEATHER["parameters"],
             "strict": True,
         }
+
+
+async def test_calls_that_may_not_be_parallel_are_compiled_so(start_gateway: Any, grammar_address: str) -> None:
+    gateway = await start_gateway(build_engine(grammar_address, want=f"{OSLO}{OSLO}"), grammar=grammar_address)
+    for fields in ({"tool_choice": "required"}, STRICT):
+        for parallel, num_calls in ((True, 2), (False, 1), (None, 2)):
+            body = BODY | fields | {"parallel_tool_calls": parallel, "return_token_ids": True}
+            reply = (await gateway.post(CHAT, body)).json()
+            assert source_of(gateway.engine.requests[-1])["parallel_tool_calls"] is (parallel is not False)
+            # Not only left out of the reply: the model cannot write a second one.
+            assert reply["choices"][0]["token_ids"].count(encode("<tool_call>")[0]) == num_calls
 
 
 async def test_without_anything_to_hold_there_is_no_grammar(start_gateway: Any, grammar_address: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from twinspark_gateway.reply.choice import Delta, Ended, Message
 
 VALID, VIOLATED, UNCHECKED = "valid", "violated", "unchecked"
+_AT_ONCE = 2
 PROGRAM = "twinspark_gateway.reply.check_program"
 
 
@@ -25,8 +26,8 @@ class Checking:
         self.timeout_seconds = timeout_seconds
         # Told of every outcome.
         self.note = note
-        # One at a time, as others want the processor too.
-        self.turn = asyncio.Lock()
+        # Few at a time, as others want the processor too.
+        self.turns = asyncio.Semaphore(_AT_ONCE)
 
 
 class AnswerCheck:
@@ -49,7 +50,7 @@ class AnswerCheck:
 
     async def _check(self, text: str) -> str:
         question = json.dumps({"schema": self._schema, "text": text}).encode()
-        async with self._checking.turn:
+        async with self._checking.turns:
             # Without the environment, which holds keys.
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", PROGRAM, env={}, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
