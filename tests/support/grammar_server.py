@@ -56,7 +56,6 @@ class LocalGrammarService:
     stats: Stats
     threads: HeldThreads
     grammars: Grammars
-    registry: CollectorRegistry
 
     @property
     def address(self) -> str:
@@ -73,13 +72,12 @@ async def serve_grammars(port: int = 0) -> AsyncIterator[LocalGrammarService]:
     grammars.load(demo_grammars().info)
     servicer = GrammarServicer(grammars, vocabulary, MaskWork(threads, 1000.0), stats)
     servicer.set_loaded()
-    registry = CollectorRegistry()
-    server = RpcServer("grammar", ListenSettings(port=port, drain_seconds=0), registry)
+    server = RpcServer("grammar", ListenSettings(port=port, drain_seconds=0), CollectorRegistry())
     server.add(add_GrammarServiceServicer_to_server, servicer, SERVICE)
     await server.start()
     await server.set_serving(True)
     try:
-        yield LocalGrammarService(server.port, stats, threads, grammars, registry)
+        yield LocalGrammarService(server.port, stats, threads, grammars)
     finally:
         await server.stop()
         threads.may_work.set()
