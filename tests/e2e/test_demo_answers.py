@@ -106,3 +106,28 @@ def test_a_request_that_no_tool_fits_is_answered_in_words(demo: Launched) -> Non
     reply = chat(demo, [{"role": "user", "content": "What is the weather in Malvorn?"}], ("set_timer", "read_file"))
     assert content_of(reply) == "I have no tool for that."
     assert "tool_calls" not in reply["choices"][0]["message"]
+
+
+@pytest.mark.parametrize("sampling", [{"temperature": 0}, {"temperature": 1.3, "seed": 7}])
+def test_a_closed_reasoning_goes_on_as_a_fresh_request_with_these_tokens_would(
+    demo: Launched, sampling: dict[str, Any]
+) -> None:
+    asked = {"messages": [{"role": "user", "content": QUESTIONS["arithmetic"][0]}]}
+    body = {**asked, **sampling, "max_tokens": 60, "return_token_ids": True}
+
+    def ids_of(path: str, **fields: Any) -> list[int]:
+        status, reply = post(demo.port, path, fields)
+        assert status == 200, reply
+        ids: list[int] = reply["choices"][0]["token_ids"] if "choices" in reply else reply["tokens"]
+        return ids
+
+    prompt = ids_of("/tokenize", **asked)
+    closing = ids_of("/tokenize", prompt="\n</think>\n\n", add_special_tokens=False)
+    free = ids_of("/v1/chat/completions", **body)
+    num_reasoning = free.index(closing[1]) + 1
+    assert ids_of("/v1/chat/completions", **body, thinking_budget=num_reasoning) == free
+    for budget in (1, 3, num_reasoning - 1):
+        closed = ids_of("/v1/chat/completions", **body, thinking_budget=budget)
+        prior = [*free[: budget - 1], *closing]
+        rest = {"prompt": [*prompt, *prior], "max_tokens": 60 - len(prior), "return_token_ids": True}
+        assert closed == [*prior, *ids_of("/v1/completions", **rest, **sampling)]

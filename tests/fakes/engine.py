@@ -173,7 +173,8 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             self.background.add(request.request_id)
         try:
             await self._take_slot(request.request_id)
-            base = request.sampling.seed if request.sampling.HasField("seed") else derive_seed(request.prompt_token_ids)
+            prompt = request.prompt_token_ids[: len(request.prompt_token_ids) - request.num_prior_output_tokens]
+            base = request.sampling.seed if request.sampling.HasField("seed") else derive_seed(prompt)
             seed = (base + request.sampling.seed_offset) % 2**64
             cached = min(self.num_cached_tokens, len(request.prompt_token_ids) - 1)
             yield pb.GenerateResponse(admitted=pb.Admitted(num_cached_tokens=cached, seed=seed))
@@ -250,7 +251,8 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             if self.failure is not None and len(output) >= self.fail_after:
                 raise self.failure
         stop_id = output[-1] if output and output[-1] in ends else None
-        usage = pb.Usage(prompt_tokens=len(prompt), output_tokens=len(output), cached_tokens=cached)
+        prior = request.num_prior_output_tokens
+        usage = pb.Usage(prompt_tokens=len(prompt) - prior, output_tokens=prior + len(output), cached_tokens=cached)
         reason = pb.FINISH_REASON_LENGTH if stop_id is None else pb.FINISH_REASON_STOP
         yield pb.GenerateResponse(
             finished=pb.Finished(reason=reason, stop_token_id=stop_id, usage=usage, timings=pb.Timings(num_rounds=1))
@@ -271,6 +273,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             "request_id": not request.request_id or request.request_id in self.running,
             "prompt_token_ids": not request.prompt_token_ids
             or any(token_id >= model.vocabulary_size for token_id in request.prompt_token_ids),
+            "num_prior_output_tokens": request.num_prior_output_tokens >= max(1, len(request.prompt_token_ids)),
             "limits.stop_token_ids": any(
                 token_id >= model.vocabulary_size for token_id in request.limits.stop_token_ids
             ),

@@ -15,6 +15,7 @@ from support.constrained import run_grammar_service
 from support.served_gateway import serve_gateway
 from support.tiny_tokenizer import write_folder
 from support.waiting import PATIENCE_SECONDS
+from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
 from twinspark_gateway.settings import Settings
 
 # A slow machine is no failure.
@@ -50,6 +51,14 @@ GatewayFactory = Callable[..., Awaitable[RunningGateway]]
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder named tiny with tokenizer and chat template."""
     return write_folder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tokenizer(model_folder: Path) -> Tokenizer:
+    """The tokenizer of that folder, with GLM's markup."""
+    loaded = load_tokenizer(model_folder)
+    assert loaded is not None
+    return loaded
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"stream": 1}, "'stream' must be"),
     ({"thinking": True}, "'thinking' must be"),
     ({"thinking": {"type": "between"}}, "'thinking' must be"),
-    ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "'thinking.budget_tokens' is not supported"),
+    ({"thinking": {"type": "enabled", "budget_tokens": -1}}, "'thinking.budget_tokens' must be an integer"),
     ({"output_config": 1}, "'output_config' must be"),
     ({"output_config": {"effort": "most"}}, "'output_config.effort' must be"),
     ({"output_config": {"format": {"type": "json_schema"}}}, "'output_config.format.schema' must be a JSON schema"),

@@ -142,8 +142,15 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"tool_choice": allowed("auto", "launch")}, "tool_choice", "does not offer"),
     ({"tool_choice": allowed("required", "launch")}, "tool_choice", "does not offer"),
     ({"parallel_tool_calls": "no"}, "parallel_tool_calls", "a boolean"),
-    ({"functions": [{"name": "f"}]}, "functions", "use 'tools'"),
-    ({"function_call": {"name": "f"}}, "function_call", "use 'tool_choice'"),
+    ({"functions": [{"name": "f b"}], "tools": None}, "functions", "'functions[0].name' must be"),
+    (
+        {"functions": [{"name": "h"}], "function_call": {"name": "k"}, "tools": None},
+        "function_call",
+        "'function_call.name' is \"k\"",
+    ),
+    ({"functions": [{"name": "h"}], "tools": [{"function": {"name": "h"}}]}, "functions", "beside 'tools'"),
+    ({"functions": [{"name": "h"}], "tools": [], "tool_choice": "auto"}, "functions", "beside 'tool_choice'"),
+    ({"function_call": "auto", "tools": [{"function": {"name": "h"}}]}, "function_call", "beside 'tools'"),
 ]
 
 
@@ -157,7 +164,7 @@ async def test_what_cannot_be_offered_is_a_400_that_says_where_and_why(start_gat
                 fields
             )
             assert said in error["message"], error
-            assert error["code"] == ("unsupported_parameter" if "use '" in said else "invalid_value")
+            assert error["code"] == "invalid_value"
         if param in ("tools", "tool_choice"):
             assert (await gateway.post("/tokenize", BODY | fields)).status_code == 400, fields
     assert gateway.engine.requests == []

@@ -21,6 +21,7 @@ from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.responses.store import ResponseStore
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
+from twinspark_gateway.schemas.thinking import ThinkingDefaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.body import read_json_object
 from twinspark_gateway.web.drain import Drain
@@ -48,6 +49,11 @@ class Gateway:
     # None where no request log is written.
     history: PromptHistory | None
     started_at: int
+
+    @property
+    def thinking_defaults(self) -> ThinkingDefaults:
+        """What a chat request gets that says nothing about its reasoning."""
+        return ThinkingDefaults(self.settings.reasoning_effort, self.settings.thinking_budget)
 
     async def read_body(self, request: Request) -> dict[str, Any]:
         """Read the request's JSON object within the limits of the settings."""

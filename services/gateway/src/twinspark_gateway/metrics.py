@@ -31,7 +31,7 @@ _COUNTERS = (
     (
         "engine_cancelled_requests_total",
         "requests_cancelled_total",
-        "Requests whose call was cancelled: clients that left, and stop strings that ended a reply.",
+        "Requests whose call was cancelled: clients that left, stop strings that matched, spent thinking budgets.",
         None,
     ),
     (

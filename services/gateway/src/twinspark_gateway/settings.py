@@ -49,6 +49,13 @@ class Settings(ServiceSettings, ChannelSettings):
     reasoning_effort: Literal["", "low", "high", "max"] = Field(
         "", description="Effort of a chat request that names none: low, high or max; empty: the template's own default."
     )
+    thinking_budget: int = Field(
+        0,
+        ge=0,
+        le=1 << 20,
+        description="Token of a chat reply, by number, at which a reasoning that still goes on is closed, where the "
+        "request names none; 0: none.",
+    )
     remembered_replies: int = Field(
         1024,
         ge=0,

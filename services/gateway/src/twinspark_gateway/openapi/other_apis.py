@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from twinspark_gateway.openapi.request_fields import (
     BOOLEAN,
+    BUDGET,
     LIMITED_TEXT,
     OBJECT,
     SHARED,
@@ -58,7 +59,7 @@ MESSAGES_PROMPT: Mapping[str, Schema] = {
     "model": TEXT,
     "system": _texts(_TEXT_BLOCK),
     "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
-    "thinking": _object(("type",), type={"enum": ["disabled", "enabled", "adaptive"]}),
+    "thinking": _object(("type",), type={"enum": ["disabled", "enabled", "adaptive"]}, budget_tokens=BUDGET),
     "tools": {"type": "array", "items": _TOOL},
     "tool_choice": {
         "anyOf": [
@@ -132,6 +133,7 @@ RESPONSES: Mapping[str, Schema] = {
     },
     "parallel_tool_calls": BOOLEAN,
     "reasoning": _object((), effort={"enum": list(EFFORTS)}),
+    "thinking_budget": BUDGET,
     "text": _object((), format=_FORMAT),
     "store": BOOLEAN,
     "metadata": {"type": "object", "additionalProperties": TEXT, "maxProperties": MAX_METADATA},

@@ -32,6 +32,12 @@ def number(low: float | None = None, high: float | None = None, *, above_low: bo
     return {"type": "number"} | {name: bound for name, bound in bounds.items() if bound is not None}
 
 
+BUDGET: Schema = {
+    **integer(0),
+    "description": "If the reply's token of this number still reasons, the reasoning is closed there; 0: the default.",
+}
+
+
 def one_property(name: str, schema: Schema) -> Schema:
     """An object that must have the property."""
     return {"type": "object", "properties": {name: schema}, "required": [name]}
@@ -88,7 +94,7 @@ SHARED: Mapping[str, Schema] = {
         "properties": {"include_usage": BOOLEAN, "continuous_usage_stats": BOOLEAN},
     },
     "return_token_ids": BOOLEAN,
-    "draft": {"const": False, "description": "No drafting; the reply is the same."},
+    "draft": {**BOOLEAN, "description": "false: no drafting; the reply is the same."},
     "priority": {"anyOf": [integer(), {"enum": ["foreground", "background"]}]},
     "response_format": _FORMAT,
     "structured_outputs": {
@@ -129,23 +135,17 @@ _MESSAGE: Schema = {
     "required": ["role", "content"],
 }
 _MESSAGES: Schema = {"type": "array", "items": _MESSAGE, "minItems": 1}
-_TOOL: Schema = {
+_FUNCTION: Schema = {
     "type": "object",
     "properties": {
-        "type": {"const": "function"},
-        "function": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"},
-                "description": TEXT,
-                "parameters": OBJECT,
-                "strict": BOOLEAN,
-            },
-            "required": ["name"],
-        },
+        "name": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"},
+        "description": TEXT,
+        "parameters": OBJECT,
+        "strict": BOOLEAN,
     },
-    "required": ["type", "function"],
+    "required": ["name"],
 }
+_TOOL: Schema = one_type("function", function=_FUNCTION)
 _NAMED: Schema = one_property("name", {"type": "string", "minLength": 1})
 _ALLOWED: Schema = {
     "type": "object",
@@ -167,18 +167,25 @@ _CONVERSATION: Mapping[str, Schema] = {
         ]
     },
     "parallel_tool_calls": BOOLEAN,
-    "functions": LIST,
-    "function_call": {"anyOf": [TEXT, OBJECT]},
-    "modalities": LIST,
-    "audio": OBJECT,
+    "functions": {"type": "array", "items": _FUNCTION},
+    "function_call": {"anyOf": [{"enum": ["none", "auto"]}, _NAMED]},
+    "modalities": {"type": "array", "items": {"const": "text"}, "maxItems": 1},
+    "audio": {"type": "null"},
     "thinking": {
-        "anyOf": [BOOLEAN, {"type": "object", "properties": {"type": {"enum": ["enabled", "disabled"]}}}],
+        "anyOf": [
+            BOOLEAN,
+            {
+                "type": "object",
+                "properties": {"type": {"enum": ["enabled", "disabled"]}, "budget_tokens": integer(0)},
+                "required": ["type"],
+            },
+        ],
     },
     "reasoning_effort": {"enum": list(EFFORTS)},
     "chat_template_kwargs": OBJECT,
-    "thinking_budget": integer(),
-    "reasoning_budget": integer(),
-    "thinking_token_budget": integer(),
+    "thinking_budget": BUDGET,
+    "reasoning_budget": BUDGET,
+    "thinking_token_budget": BUDGET,
     "add_generation_prompt": BOOLEAN,
     "continue_final_message": BOOLEAN,
 }

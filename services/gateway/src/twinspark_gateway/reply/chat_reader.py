@@ -78,6 +78,17 @@ class ChatReader:
         self._show(self._calls.take(piece), safe)
         return safe
 
+    def would_reason(self, token_id: int) -> bool:
+        """See TextReader."""
+        return self._splitter.is_inside and not self._splitter.is_closing(token_id)
+
+    def take_forced(self, token_id: int) -> SafeText:
+        """See TextReader; what stands behind a reasoning that was closed so is layout."""
+        if not self._splitter.is_inside:
+            return SafeText()
+        self._detokenizers = {part: Detokenizer() for part in self._detokenizers}
+        return self.take(token_id, None, may_stop=False)
+
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader; the token that ended a chat reply is not listed."""
         if self._splitter.is_inside:

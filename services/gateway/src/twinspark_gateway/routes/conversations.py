@@ -14,21 +14,25 @@ from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.gateway import fit_max_tokens, gateway_of
 from twinspark_gateway.generation import EngineModel
+from twinspark_gateway.prompt.reasoning import ReasoningSplitter
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.template import Conversation, render_prompt
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.chat_reader import ChatReader
 from twinspark_gateway.reply.choice import Choice, Delta, Ended, Message, Started
 from twinspark_gateway.reply.fan_out import FanOut
+from twinspark_gateway.reply.thinking_budget import build_budget
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
 from twinspark_gateway.routes.constraints import Held, compile_constraint
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
-from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request, read_conversation
-from twinspark_gateway.schemas.fields import refuse_at
+from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request
+from twinspark_gateway.schemas.conversation import read_conversation
+from twinspark_gateway.schemas.fields import Fields, refuse_at
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_tool_call
+from twinspark_gateway.schemas.thinking import read_thinking
 from twinspark_gateway.tools.offer import ToolOffer
 from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm
 
@@ -78,7 +82,7 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     """Check the body of a chat request and render its prompt. Raises ApiError."""
     gateway = gateway_of(request)
     model = gateway.monitor.serving_model()
-    chat = read_chat_request(body, model, gateway.defaults, gateway.settings.reasoning_effort)
+    chat = read_chat_request(body, model, gateway.defaults, gateway.thinking_defaults)
     tokenizer = gateway.require_tokenizer("messages", "chat is not available")
     record = record_of(request)
     scope = record.key_label or ""
@@ -86,7 +90,8 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     prompt = await asyncio.to_thread(render_prompt, conversation, tokenizer)
     default = gateway.settings.default_max_tokens or None
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
-    record.thinking = conversation.enable_thinking
+    record.thinking, record.effort = conversation.enable_thinking, conversation.reasoning_effort
+    record.thinking_budget = chat.thinking_budget or None
     is_thinking = _starts_thinking(tokenizer, prompt)
     if is_thinking and chat.constraint is not None:
         _check_stop_ids(chat, tokenizer)
@@ -98,8 +103,7 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
 
 def _starts_thinking(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
     """Say whether the reply begins inside its reasoning."""
-    tokens = tokenizer.think_tokens()
-    return tokens is not None and prompt[-1] == tokens.opening
+    return ReasoningSplitter(tokenizer.think_tokens(), prompt).is_inside
 
 
 def _check_stop_ids(chat: ChatRequest, tokenizer: Tokenizer) -> None:
@@ -114,7 +118,7 @@ async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list
     gateway = gateway_of(request)
     tokenizer = gateway.require_tokenizer("messages", "text has no token ids")
     check_later_fields(body, CHAT)
-    conversation = read_conversation(body, gateway.settings.reasoning_effort)
+    conversation = read_conversation(body, read_thinking(Fields(body), gateway.thinking_defaults))
     conversation, _ = gateway.memory.restore(record_of(request).key_label or "", conversation)
     return await asyncio.to_thread(render_prompt, conversation, tokenizer)
 
@@ -137,8 +141,8 @@ class ScopedMemory:
     conversation: Conversation
 
     def remember(self, total: ChoiceTotal) -> None:
-        """Keep the reasoning of a reply that has ended, if it calls tools."""
-        if total.calls:
+        """Keep the reasoning of a reply that has ended, if it calls tools; not of one that holds a part of it only."""
+        if total.calls and self.conversation.continued_field is None:
             calls = [read_tool_call(describe_call(call), "tool_calls") for call in total.calls]
             self.memory.remember(self.scope, self.conversation.messages, calls, total.reasoning)
 
@@ -207,7 +211,7 @@ def _build_choices(
     max_tokens: int,
     held: Held,
 ) -> list[Choice]:
-    params = chat.params
+    params, budget = chat.params, build_budget(chat.thinking_budget, tokenizer)
     return [
         Choice(
             index=index,
@@ -230,6 +234,7 @@ def _build_choices(
                 is_exact=chat.has_format,
             ),
             end_token_ids=end_token_ids(params, model),
+            budget=budget,
         )
         for index in range(params.num_choices)
     ]

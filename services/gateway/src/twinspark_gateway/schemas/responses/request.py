@@ -23,7 +23,17 @@ NAMES = FieldNames(
 )
 MAX_METADATA = 16
 # The same in both APIs; the last ones are extensions of this server.
-_SAME = ("temperature", "top_p", "parallel_tool_calls", "stream", "top_k", "seed", "draft", "priority")
+_SAME = (
+    "temperature",
+    "top_p",
+    "parallel_tool_calls",
+    "stream",
+    "top_k",
+    "seed",
+    "draft",
+    "priority",
+    "thinking_budget",
+)
 
 
 @dataclass(frozen=True, slots=True)
