@@ -1,12 +1,15 @@
 """The reader gives the model what training gave it, and refuses what it cannot read."""
 
 import random
+from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
 
+from support.planted_fault import Fault, planted
 from twinspark_demo.images.drawing import DRAWN, Drawing
 from twinspark_demo.images.prompts import ImagePrompt, draw_prompts
 from twinspark_demo.images.reader import Reader
@@ -16,6 +19,8 @@ from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
 from twinspark_demo.training.vision.packing import IMAGE_ID, encode
 from twinspark_tools.tiny_checkpoint import SHAPES
 from twinspark_tools.tiny_checkpoint.folder import write_checkpoint
+
+READER = "twinspark_demo.images.reader"
 
 
 def asked_again(drawn: PictureConversation) -> ImagePrompt | None:
@@ -42,11 +47,40 @@ def test_prompts_have_the_tokens_that_training_had(reader: Reader) -> None:
         if prompt is None:
             continue
         trained = encode(encoder, [drawn])[0].document.ids.tolist()
-        ids = reader.prompt_ids(prompt)
+        ids = reader.prompt_rows(prompt).ids.tolist()
         assert ids == trained[: len(ids)]
         assert IMAGE_ID not in trained[len(ids) :]
         compared.add((len(prompt.drawings), prompt.is_before))
     assert compared == {(1, True), (1, False), (2, True), (2, False)}
+
+
+def assert_every_row_at_its_own_place(reader: Reader) -> None:
+    """Of two pictures, each through the tower alone."""
+    prompt = next(draw_prompts("two_both", 1, 4))
+    alone = [reader.prompt_rows(replace(prompt, drawings=(drawing,))).images for drawing in prompt.drawings]
+    rows = reader.prompt_rows(prompt)
+    assert rows.images is not None
+    assert torch.equal(rows.images.places, (rows.ids == IMAGE_ID).nonzero().flatten())
+    expected = torch.cat([images.values for images in alone if images is not None])
+    torch.testing.assert_close(rows.images.values, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_rows_of_two_pictures_stand_in_order_at_their_own_tokens(reader: Reader) -> None:
+    assert_every_row_at_its_own_place(reader)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("one-token-early", READER, "ImageRows(places, values)", "ImageRows(places - 1, values)"),
+        Fault("rows-shifted", READER, "ImageRows(places, values)", "ImageRows(places, values.roll(len(own) - 1, 0))"),
+        Fault("other-order", READER, "TowerInput.of(others)", "TowerInput.of(others[::-1])"),
+    ],
+    ids=lambda fault: fault.name,
+)
+def test_a_row_elsewhere_is_found(reader: Reader, fault: Fault) -> None:
+    with planted(fault), pytest.raises(AssertionError):
+        assert_every_row_at_its_own_place(reader)
 
 
 def test_the_same_prompt_is_answered_the_same(reader: Reader) -> None:

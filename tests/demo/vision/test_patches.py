@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 from transformers.models.glm5_next.image_processing_pil_glm5_next import Glm5NextImageProcessorPil
 
 from support.pictures import noise
+from support.planted_fault import Fault, planted
 from twinspark_demo.vision import cut_patches, pixel_values
 from twinspark_demo.vision.canvas import canvas_of
 
+PATCHES = "twinspark_demo.vision.patches"
 SIZES = [
     *((112, 112), (113, 140), (448, 448), (447, 113), (300, 200), (224, 224)),
     *((20, 20), (1, 1), (111, 112), (30, 200), (3, 900), (1024, 768), (1920, 1080)),
@@ -17,11 +20,31 @@ SIZES = [
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 def test_pixel_values_are_those_of_the_published_processor(size: tuple[int, int], mode: str) -> None:
-    image = noise(size, seed=size[0], mode=mode)
+    assert_as_published(noise(size, seed=size[0], mode=mode))
+
+
+def assert_as_published(image: Image.Image) -> None:
     expected = Glm5NextImageProcessorPil()(images=image.convert("RGB"), return_tensors="np")
     patches = cut_patches(image)
     np.testing.assert_allclose(pixel_values(patches), expected["pixel_values"], rtol=0, atol=1e-6)
     assert [1, *(patches.places.max(0) + 1)] == expected["image_grid_thw"][0].tolist()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("row-by-row", PATCHES, "transpose(0, 3, 1, 4, 6, 2, 5)", "transpose(0, 1, 3, 4, 6, 2, 5)"),
+        Fault("pixels-transposed", PATCHES, "transpose(0, 3, 1, 4, 6, 2, 5)", "transpose(0, 3, 1, 4, 6, 5, 2)"),
+        Fault("blue-for-red", PATCHES, "np.asarray(content)", "np.asarray(content)[..., ::-1]"),
+        Fault("another-mean", PATCHES, "/ 255 - mean)", "/ 255 - 0.5)"),
+        Fault("another-deviation", PATCHES, "mean) / deviation", "mean) / 0.5"),
+        Fault("bilinear", PATCHES, "Resampling.BICUBIC", "Resampling.BILINEAR"),
+    ],
+    ids=lambda fault: fault.name,
+)
+def test_the_comparison_finds(fault: Fault) -> None:
+    with planted(fault), pytest.raises(AssertionError):
+        assert_as_published(noise((30, 200)))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ from transformers.models.glm5_next.configuration_glm5_next import Glm5NextVision
 from transformers.models.glm5_next.modeling_glm5_next import Glm5NextVisionModel
 
 from support.pictures import noise
+from support.planted_fault import Fault, planted
 from twinspark_demo.vision import DEMO_VISION, Tower, TowerInput, VisionShape, cut_patches, pixel_values
 from twinspark_demo.vision.parameters import tower_shapes
 from twinspark_demo.vision.tower import NO_IMAGE
 
+TOWER = "twinspark_demo.vision.tower"
 SMALL = VisionShape(
     depth=2, hidden_size=48, num_heads=3, intermediate_size=40, out_hidden_size=36, projection_intermediate_size=56
 )
@@ -50,12 +52,38 @@ def rows(shape: VisionShape, model: Glm5NextVisionModel, inputs: TowerInput) -> 
     "shape", [SMALL, DEMO_VISION, replace(SMALL, swiglu_limit=0.5)], ids=["small", "demo", "clamped"]
 )
 def test_rows_are_those_of_transformers(shape: VisionShape) -> None:
+    assert_as_transformers(shape)
+
+
+def assert_as_transformers(shape: VisionShape) -> None:
     model = build_reference(shape)
     images = [noise(size, seed) for seed, size in enumerate(SIZES)]
     expected = reference_rows(model, images)
     found = rows(shape, model, TowerInput.of([cut_patches(image) for image in images]))[0]
     assert found.shape == expected.shape
     assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("another-mean", TOWER, "/ 255 - mean)", "/ 255 - 0.5)"),
+        Fault("another-deviation", TOWER, "mean) / deviation", "mean) / 0.5"),
+        Fault("channels-of-256", TOWER, "values.float() / 255", "values.float() / 256"),
+        Fault("columns-for-rows", TOWER, "(places[..., None].float()", "(places.flip(-1)[..., None].float()"),
+        Fault("squares-transposed", TOWER, "permute(0, 2, 3, 1)", "permute(0, 3, 2, 1)"),
+        Fault(
+            "images-see-each-other",
+            TOWER,
+            "inputs.images[:, None, :, None] ==",
+            "0 * inputs.images[:, None, :, None] <=",
+        ),
+    ],
+    ids=lambda fault: fault.name,
+)
+def test_the_comparison_finds(fault: Fault) -> None:
+    with planted(fault), pytest.raises(AssertionError):
+        assert_as_transformers(SMALL)
 
 
 def test_names_and_shapes_are_those_of_transformers() -> None:

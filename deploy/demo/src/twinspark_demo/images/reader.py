@@ -1,6 +1,7 @@
 """Reader: a served folder's tower and the engine's forward in this process, one rank, greedy."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -56,35 +57,9 @@ class Reader:
 
     @torch.inference_mode()
     def answer(self, prompt: ImagePrompt, shown: Sequence[bytes] | None = None) -> str:
-        """The reply's text behind its thinking.
-
-        shown: files whose rows stand in place of the prompt's own pictures; ValueError if they have other sizes.
-        """
-        own = [_cut(drawing.file) for drawing in prompt.drawings]
-        others = own if shown is None else [_cut(file) for file in shown]
-        if [each.num_rows for each in own] != [each.num_rows for each in others]:
-            raise ValueError("pictures of other sizes cannot stand in place of these")
-        ids = self._ids_of(prompt, own)
-        places = (ids == self._image_id).nonzero().flatten()
-        rows = Tower(self._shape)(self._parameters, TowerInput.of(others), torch.float32)[0]
-        return self._generate(ids, ImageRows(places, rows))
-
-    def prompt_ids(self, prompt: ImagePrompt) -> list[int]:
-        """The rendered prompt, each image's token repeated for each of its rows."""
-        return list(map(int, self._ids_of(prompt, [_cut(drawing.file) for drawing in prompt.drawings])))
-
-    def _ids_of(self, prompt: ImagePrompt, patches: Sequence[Patches]) -> Tensor:
-        text = self._template.render(messages=prompt.messages, tools=None, add_generation_prompt=True)
-        ids: list[int] = []
-        waiting = iter(patches)
-        for token in self._tokenizer.encode(text, add_special_tokens=False).ids:
-            ids += [token] * (next(waiting).num_rows if token == self._image_id else 1)
-        return torch.tensor(ids)
-
-    def _generate(self, ids: Tensor, images: ImageRows) -> str:
+        """The reply's text behind its thinking; `shown` as in prompt_rows."""
+        rows = self.prompt_rows(prompt, shown)
         self._state.reset_slot(0)
-        prompt = Rows.segment(RowClass.PROMPT, ids, 0, 0)
-        rows = Rows(prompt.row_class, prompt.ids, prompt.slots, prompt.positions, images)
         output: list[int] = []
         while True:
             hidden = self._model.forward(rows, self._state)
@@ -93,11 +68,35 @@ class Reader:
             token = int(logits.argmax())
             if token in self._ends or len(output) == MAX_TOKENS:
                 break
+            position = int(rows.positions[-1]) + 1
             output.append(token)
-            start = len(ids) + len(output) - 1
-            rows = Rows.segment(RowClass.DECODE, torch.tensor([token]), 0, start)
+            rows = Rows.segment(RowClass.DECODE, torch.tensor([token]), 0, position)
         text: str = self._tokenizer.decode(output, skip_special_tokens=False)
         return text.partition(THINK_END)[2]
+
+    @torch.inference_mode()
+    def prompt_rows(self, prompt: ImagePrompt, shown: Sequence[bytes] | None = None) -> Rows:
+        """The rendered prompt in one chunk, each image's token repeated for each of its rows, and these rows.
+
+        shown: files whose rows stand in place of the prompt's own pictures; ValueError if they have other sizes.
+        """
+        own = [_cut(drawing.file) for drawing in prompt.drawings]
+        others = own if shown is None else [_cut(file) for file in shown]
+        if [each.num_rows for each in own] != [each.num_rows for each in others]:
+            raise ValueError("pictures of other sizes cannot stand in place of these")
+        ids = self._ids(prompt, own)
+        places = (ids == self._image_id).nonzero().flatten()
+        values = Tower(self._shape)(self._parameters, TowerInput.of(others), torch.float32)[0]
+        rows = Rows.segment(RowClass.PROMPT, ids, 0, 0)
+        return replace(rows, images=ImageRows(places, values))
+
+    def _ids(self, prompt: ImagePrompt, patches: Sequence[Patches]) -> Tensor:
+        text = self._template.render(messages=prompt.messages, tools=None, add_generation_prompt=True)
+        ids: list[int] = []
+        waiting = iter(patches)
+        for token in self._tokenizer.encode(text, add_special_tokens=False).ids:
+            ids += [token] * (next(waiting).num_rows if token == self._image_id else 1)
+        return torch.tensor(ids)
 
 
 def _cut(file: bytes) -> Patches:
