@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from support.planted_fault import Fault, planted
 from twinspark_demo.images.drawing import DRAWN, Drawing
@@ -17,6 +18,9 @@ from twinspark_demo.pictures.conversations import IMAGE_TEXT, PictureConversatio
 from twinspark_demo.rows.encode import Encoder
 from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
 from twinspark_demo.training.vision.packing import IMAGE_ID, encode
+from twinspark_engine.model.model import Model
+from twinspark_engine.model.rows import Rows
+from twinspark_engine.model.state import ModelState
 from twinspark_tools.tiny_checkpoint import SHAPES
 from twinspark_tools.tiny_checkpoint.folder import write_checkpoint
 
@@ -83,11 +87,20 @@ def test_a_row_elsewhere_is_found(reader: Reader, fault: Fault) -> None:
         assert_every_row_at_its_own_place(reader)
 
 
-def test_the_same_prompt_is_answered_the_same(reader: Reader) -> None:
-    first, second = draw_prompts("count", 2, 3)
-    answer = reader.answer(first)
-    reader.answer(second)
-    assert reader.answer(first) == answer
+def test_every_token_of_a_reply_is_computed_at_the_next_position(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[Tensor] = []
+    forward = Model.forward
+
+    def watched(model: Model, rows: Rows, state: ModelState) -> Tensor:
+        computed.append(rows.positions)
+        return forward(model, rows, state)
+
+    monkeypatch.setattr(Model, "forward", watched)
+    reader.answer(next(draw_prompts("two_both", 1, 4)))
+    assert len(computed) > 3
+    assert torch.cat(computed).tolist() == list(range(sum(map(len, computed))))
 
 
 def test_pictures_of_another_size_cannot_be_shown_instead(reader: Reader) -> None:

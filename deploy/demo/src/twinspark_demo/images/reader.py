@@ -45,7 +45,7 @@ class Reader:
         self._parameters = _load_tower(folder, self._shape)
         config = ModelConfig.from_folder(folder)
         self._model = Model(config, load_weights(folder, config, 0, 1, torch.float32), LocalTransport())
-        self._state = ModelState.allocate(config, 1, 1, CONTEXT, torch.float32)
+        self._config = config
         self._template: Template = load_template(folder)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         image_id = self._tokenizer.token_to_id(IMAGE_TOKEN)
@@ -59,10 +59,10 @@ class Reader:
     def answer(self, prompt: ImagePrompt, shown: Sequence[bytes] | None = None) -> str:
         """The reply's text behind its thinking; `shown` as in prompt_rows."""
         rows = self.prompt_rows(prompt, shown)
-        self._state.reset_slot(0)
+        state = ModelState.allocate(self._config, 1, 1, CONTEXT, torch.float32)
         output: list[int] = []
         while True:
-            hidden = self._model.forward(rows, self._state)
+            hidden = self._model.forward(rows, state)
             logits = self._model.logits(hidden[-1:], rows.row_class)[0]
             logits[self._masked] = -torch.inf
             token = int(logits.argmax())
