@@ -109,7 +109,7 @@ def gateway_registry() -> CollectorRegistry:
     numbers: defaultdict[str, float] = defaultdict(lambda: 1.0)
     stats = SimpleNamespace(gauges=numbers, counters=numbers, slot_admissions=(0,))
     monitor = SimpleNamespace(problem=None, age_seconds=0.0, stats=stats, find_stalls=list)
-    registry.register(EngineCollector(cast(Any, monitor)))
+    registry.register(EngineCollector(cast(Any, monitor), cast(Any, SimpleNamespace(is_serving=True))))
     return registry
 
 

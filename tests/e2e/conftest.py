@@ -1,4 +1,7 @@
-"""One running instance for all tests of this folder: two ranks, the tiny random checkpoint, started by the launcher."""
+"""Two running instances for the tests of this folder, each of two ranks and started by the launcher.
+
+One serves the tiny random checkpoint, the other the demo model.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +11,7 @@ import pytest
 
 from support.free_ports import pick_free_ports
 from support.launched import Launched
+from twinspark_demo.drafts.template import DEMO_FOLDER
 from twinspark_tools.tiny_checkpoint import SHAPES, write_checkpoint
 
 
@@ -23,6 +27,13 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def instance(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> Iterator[Launched]:
     """The launcher and what it started; /health is ok."""
     with Launched(tmp_path_factory.mktemp("run"), pick_free_ports(1)[0], tiny_folder, ranks=2) as launched:
+        yield launched.wait_healthy()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
+    """The demo model; /health is ok."""
+    with Launched(tmp_path_factory.mktemp("demo"), pick_free_ports(1)[0], DEMO_FOLDER, ranks=2) as launched:
         yield launched.wait_healthy()
 
 

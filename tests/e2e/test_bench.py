@@ -45,7 +45,7 @@ def test_a_report_has_every_measure_and_the_memory_of_every_process(instance: La
     assert 0 < beside["chunk_times"] <= beside["slowest_chunk_times"]
     assert beside["slowest_first_token_ms"] == pytest.approx(beside["slowest_chunk_times"] * beside["chunk_ms"])
     processes = {record["process"]: record for record in report["processes"]}
-    assert set(processes) == {"engine-0", "engine-1", "gateway"}
+    assert set(processes) == {"engine-0", "engine-1", "gateway", "grammar", "grammar, child"}
     assert [processes[name]["has_torch"] for name in ("engine-0", "gateway")] == [True, False]
     assert report["fingerprint"].startswith("2x-float32-")
     assert report["versions"]["torch"] != "not installed"

@@ -1,15 +1,12 @@
 """The demo model answers fixed questions through `make run`'s launcher on two ranks, greedily."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.free_ports import pick_free_ports
 from support.launched import Launched
 from support.running_chat import post
-from twinspark_demo.drafts.template import DEMO_FOLDER
 from twinspark_demo.evaluation.drawing import draw_prompts
 from twinspark_demo.knowledge import FUNCTIONS
 
@@ -33,13 +30,6 @@ QUESTIONS = {
         json.dumps(RECORDS),
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
-    """The demo model on two ranks; /health is ok."""
-    with Launched(tmp_path_factory.mktemp("run"), pick_free_ports(1)[0], DEMO_FOLDER, ranks=2) as launched:
-        yield launched.wait_healthy()
 
 
 def chat(demo: Launched, messages: list[Any], functions: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -116,3 +106,28 @@ def test_a_request_that_no_tool_fits_is_answered_in_words(demo: Launched) -> Non
     reply = chat(demo, [{"role": "user", "content": "What is the weather in Malvorn?"}], ("set_timer", "read_file"))
     assert content_of(reply) == "I have no tool for that."
     assert "tool_calls" not in reply["choices"][0]["message"]
+
+
+@pytest.mark.parametrize("sampling", [{"temperature": 0}, {"temperature": 1.3, "seed": 7}])
+def test_a_closed_reasoning_goes_on_as_a_fresh_request_with_these_tokens_would(
+    demo: Launched, sampling: dict[str, Any]
+) -> None:
+    asked = {"messages": [{"role": "user", "content": QUESTIONS["arithmetic"][0]}]}
+    body = {**asked, **sampling, "max_tokens": 60, "return_token_ids": True}
+
+    def ids_of(path: str, **fields: Any) -> list[int]:
+        status, reply = post(demo.port, path, fields)
+        assert status == 200, reply
+        ids: list[int] = reply["choices"][0]["token_ids"] if "choices" in reply else reply["tokens"]
+        return ids
+
+    prompt = ids_of("/tokenize", **asked)
+    closing = ids_of("/tokenize", prompt="\n</think>\n\n", add_special_tokens=False)
+    free = ids_of("/v1/chat/completions", **body)
+    num_reasoning = free.index(closing[1]) + 1
+    assert ids_of("/v1/chat/completions", **body, thinking_budget=num_reasoning) == free
+    for budget in (1, 3, num_reasoning - 1):
+        closed = ids_of("/v1/chat/completions", **body, thinking_budget=budget)
+        prior = [*free[: budget - 1], *closing]
+        rest = {"prompt": [*prompt, *prior], "max_tokens": 60 - len(prior), "return_token_ids": True}
+        assert closed == [*prior, *ids_of("/v1/completions", **rest, **sampling)]

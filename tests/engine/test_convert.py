@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark_engine.convert import RequestBounds, event_to_proto, request_from_proto
-from twinspark_engine.errors import InvalidFieldError, UnsupportedFieldError
-from twinspark_engine.request import FinishReason, Limits
+from twinspark_engine.errors import GrammarUnavailableError, InvalidFieldError, UnsupportedFieldError
+from twinspark_engine.request import FinishReason, Grammar, Limits
 from twinspark_engine.scheduler.events import Finished, TokensCommitted
 from twinspark_engine.scheduler.plan import TokenLogprobs
 from twinspark_engine.seeds import seed_for
@@ -132,7 +133,6 @@ def test_logit_bias_is_sorted_so_that_all_ranks_hold_the_same() -> None:
 
 UNSUPPORTED: dict[str, Change] = {
     "images": lambda m: m.images.add(num_rows=4),
-    "grammar": lambda m: setattr(m.grammar, "handle", "h"),
     "draft_mode": lambda m: setattr(m, "draft_mode", pb.DRAFT_MODE_MTP),
 }
 
@@ -146,15 +146,64 @@ def test_what_this_engine_does_not_do_is_refused_by_name(name: str) -> None:
     assert refused.value.metadata["field"] == name
 
 
+def constrained(**fields: object) -> pb.GenerateRequest:
+    values = {"handle": "h", "kind": 2, "source": "a+", "start": pb.GRAMMAR_START_AFTER_THINKING}
+    return message(grammar=pb.Grammar(**(values | fields)))  # type: ignore[arg-type]
+
+
+WITH_GRAMMARS = replace(BOUNDS, has_grammar_service=True)
+
+
+@pytest.mark.parametrize(
+    ("start", "is_late"),
+    [
+        (pb.GRAMMAR_START_UNSPECIFIED, False),
+        (pb.GRAMMAR_START_AT_ONCE, False),
+        (pb.GRAMMAR_START_AFTER_THINKING, True),
+    ],
+)
+def test_a_grammar_is_read(start: int, is_late: bool) -> None:
+    assert request_from_proto(constrained(start=start), WITH_GRAMMARS).grammar == Grammar("h", 2, "a+", is_late)
+
+
+BAD_GRAMMARS: list[tuple[str, Change]] = [
+    ("grammar.handle", lambda m: m.grammar.ClearField("handle")),
+    ("grammar.kind", lambda m: m.grammar.ClearField("kind")),
+    ("grammar.kind", lambda m: setattr(m.grammar, "kind", 2**32 - 1)),
+    ("grammar.start", lambda m: setattr(m.grammar, "start", 9)),
+    ("limits.min_tokens", lambda m: setattr(m.limits, "min_tokens", 1)),
+    ("limits.ignore_eos", lambda m: setattr(m.limits, "ignore_eos", True)),
+]
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, WITH_GRAMMARS])
+@pytest.mark.parametrize(("name", "change"), BAD_GRAMMARS)
+def test_a_grammar_with_what_does_not_go_with_it_is_refused_by_name(
+    name: str, change: Change, bounds: RequestBounds
+) -> None:
+    request = constrained()
+    change(request)
+    with pytest.raises(InvalidFieldError) as refused:
+        request_from_proto(request, bounds)
+    assert refused.value.metadata["field"] == name
+
+
+def test_a_grammar_is_unavailable_where_there_is_no_grammar_service() -> None:
+    with pytest.raises(GrammarUnavailableError):
+        request_from_proto(constrained(), BOUNDS)
+
+
 def test_no_field_of_the_request_is_ignored() -> None:
     read = {"request_id", "prompt_token_ids", "sampling", "limits", "logprobs", "prompt_logprobs"}
-    read |= {"num_prior_output_tokens", "priority", "tenant_salt"}  # the salt keys stored prefixes; none are stored
+    read |= {"num_prior_output_tokens", "priority", "grammar"}
+    read |= {"tenant_salt"}  # it keys stored prefixes; none are stored
     assert read | {n.split(".")[0] for n in UNSUPPORTED} == set(pb.GenerateRequest.DESCRIPTOR.fields_by_name)
     sampling = {"temperature", "top_k", "top_p", "min_p", "seed", "seed_offset", "logit_bias"}
     sampling |= {"presence_penalty", "frequency_penalty", "repetition_penalty"}
     assert sampling == set(pb.SamplingParams.DESCRIPTOR.fields_by_name)
     limits = {"max_tokens", "min_tokens", "stop_token_ids", "ignore_eos"}
     assert limits == set(pb.Limits.DESCRIPTOR.fields_by_name)
+    assert set(pb.Grammar.DESCRIPTOR.fields_by_name) == {"handle", "kind", "source", "start"}
 
 
 @pytest.mark.parametrize(

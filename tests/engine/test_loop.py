@@ -22,6 +22,7 @@ from twinspark_engine.loop import (
 from twinspark_engine.memory import MemoryAccount
 from twinspark_engine.ranks.group import OnFirst
 from twinspark_engine.ranks.transport import TransportError
+from twinspark_engine.request import ConstraintFailure
 from twinspark_engine.scheduler.events import RequestEvent, TokensCommitted
 from twinspark_engine.scheduler.plan import StepPlan
 from twinspark_engine.stats import EngineState
@@ -181,3 +182,52 @@ def test_every_request_ends_exactly_once_through_cancels_and_losses() -> None:
     for name in names:
         own = [o for o in harness.heard.outcomes if o.request_id == name]
         assert is_end(own[-1]), "nothing follows an end"
+
+
+ENDS = {
+    ConstraintFailure.SLOW: ("UNAVAILABLE", "GRAMMAR_SLOW"),
+    ConstraintFailure.LOST: ("UNAVAILABLE", "GRAMMAR_LOST"),
+    ConstraintFailure.STUCK: ("INTERNAL", "GRAMMAR_STUCK"),
+    ConstraintFailure.REFUSED: ("INVALID_ARGUMENT", "GRAMMAR_REFUSED"),
+}
+
+
+@pytest.mark.parametrize("failure", ConstraintFailure)
+@pytest.mark.parametrize("num_heard", [0, 3])
+def test_a_request_whose_grammar_fails_ends_with_a_status_and_the_others_go_on(
+    harness: Harness, failure: ConstraintFailure, num_heard: int
+) -> None:
+    harness.submit(build_request("alone", 5, 9))
+    harness.heard.wait_end("alone")
+    if num_heard == 0:
+        harness.runner.failures["a"] = failure
+    held_from = harness.runner.hold_at = harness.runner.next_step + num_heard
+    harness.submit(build_request("a", 5, 60))
+    harness.submit(build_request("b", 5, 9))
+    if num_heard:
+        harness.wait(lambda: harness.loop.stats.steps_total == held_from, "the first tokens are there")
+        harness.runner.failures["a"] = failure
+    harness.runner.released.set()
+    end = harness.heard.wait_end("a")
+    assert isinstance(end, RequestFailed)
+    assert (end.error.CODE.name, end.error.REASON) == ENDS[failure]
+    assert isinstance(harness.heard.wait_end("b"), RequestEvent)
+    assert harness.heard.tokens("b") == harness.heard.tokens("alone")
+    assert len(harness.heard.tokens("a")) == num_heard
+    harness.stop()
+    stats = harness.loop.stats
+    assert (stats.requests_failed_total, stats.num_running, stats.num_used_blocks) == (1, 0, 0)
+    assert sum(is_end(outcome) for outcome in harness.heard.outcomes) == 3
+
+
+def test_a_lost_group_empties_the_slots_before_it_is_formed_again(harness: Harness) -> None:
+    harness.runner.hold_at = 2
+    harness.submit(build_request("a", 5, 60))
+    harness.wait(lambda: harness.loop.stats.steps_total == 2, "the request decodes")
+    harness.group.form_errors = [TransportError("not yet")] * 1000
+    harness.group.is_lost = True
+    assert harness.runner.slots
+    harness.runner.released.set()
+    assert isinstance(harness.heard.wait_end("a"), RequestFailed)
+    harness.wait(lambda: not harness.runner.slots, "the slots are empty")
+    assert harness.group.num_formed == 1

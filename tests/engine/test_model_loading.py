@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from twinspark_engine.kv_cache.memory_rule import MemoryBudgetError
+from twinspark_engine.masks.source import NO_MASKS
 from twinspark_engine.model_loading import ContextSettingError, open_checkpoint
 from twinspark_engine.ranks.transport import LocalTransport
 from twinspark_engine.runner.sampling.adjustments import SLOT_COLUMN_BYTES
@@ -48,14 +49,14 @@ def test_a_context_that_is_set_and_that_the_blocks_cannot_hold_is_refused(folder
 
 def test_a_load_that_would_leave_less_than_the_reserve_is_refused(folder: Path) -> None:
     with pytest.raises(MemoryBudgetError, match=r"4 slots of .* must stay so"):
-        open_checkpoint(settings_of(folder, context=512, memory_reserve_mib=1 << 24)).load(LocalTransport())
+        open_checkpoint(settings_of(folder, context=512, memory_reserve_mib=1 << 24)).load(LocalTransport(), NO_MASKS)
 
 
 def test_an_fp8_cache_costs_less_and_the_account_adds_up(folder: Path) -> None:
     accounts = {}
     for kv_dtype in ("compute", "fp8"):
         settings = settings_of(folder, context=512, slots=2, kv_dtype=kv_dtype, memory_reserve_mib=0)
-        loaded = open_checkpoint(settings).load(LocalTransport())
+        loaded = open_checkpoint(settings).load(LocalTransport(), NO_MASKS)
         account = loaded.measure_memory()
         assert account.kv_pool is not None
         assert account.budget is not None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from twinspark_engine.settings import INHERITED_SCOPES, Scope, Settings, agreed_values, scope_of
+from twinspark_engine.settings import INHERITED_SCOPES, Scope, Settings, agreed_values, mask_timeout_seconds, scope_of
 from twinspark_rpc import ChannelSettings, ListenSettings, ServiceSettings
 
 
@@ -81,6 +81,14 @@ def test_slots_from_1_to_16_are_taken(slots: int) -> None:
 def test_slots_outside_1_to_16_are_refused(slots: int) -> None:
     with pytest.raises(ValidationError):
         build(slots=slots)
+
+
+@pytest.mark.parametrize("value", [10_000, 20_000])
+def test_the_wait_for_masks_is_below_the_exchange_timeout(value: int) -> None:
+    with pytest.raises(ValidationError, match="mask_timeout_ms must be below exchange_timeout_ms, 10000"):
+        build(mask_timeout_ms=value)
+    assert mask_timeout_seconds(build(mask_timeout_ms=9_999)) == 9.999
+    assert mask_timeout_seconds(build(exchange_timeout_ms=200)) == 0.05
 
 
 def test_rank_0_needs_one_peer_for_each_other_rank_and_others_none() -> None:

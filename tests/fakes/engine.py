@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from fakes.engine_model import FakeModel, derive_seed
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark.engine.v1 import engine_pb2_grpc
+from twinspark.grammar.v1 import grammar_pb2
 from twinspark_rpc import ListenSettings, RpcServer, ServiceError
 
 SERVICE = "twinspark.engine.v1.EngineService"
@@ -47,6 +48,13 @@ class ContextTooLongError(ServiceError):
     CODE: ClassVar[grpc.StatusCode] = grpc.StatusCode.OUT_OF_RANGE
 
 
+class GrammarUnavailableError(ServiceError):
+    """A grammar is asked for where no grammar service is."""
+
+    REASON: ClassVar[str] = "GRAMMAR_UNAVAILABLE"
+    CODE: ClassVar[grpc.StatusCode] = grpc.StatusCode.UNAVAILABLE
+
+
 class QueueFullError(ServiceError):
     """Too many requests wait."""
 
@@ -72,6 +80,8 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
     # Time for each chunk of 64 prompt tokens.
     prefill_seconds: float = 0.0
     queue_limit: int = 64
+    # Grammars are accepted; what is said is the script's business, or that of the model, which obeys none.
+    has_grammar_service: bool = True
     num_cached_tokens: int = 0
     state: int = pb.ENGINE_STATE_SERVING
     # Raised by Generate after so many output tokens; 0: before Admitted.
@@ -163,7 +173,8 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             self.background.add(request.request_id)
         try:
             await self._take_slot(request.request_id)
-            base = request.sampling.seed if request.sampling.HasField("seed") else derive_seed(request.prompt_token_ids)
+            prompt = request.prompt_token_ids[: len(request.prompt_token_ids) - request.num_prior_output_tokens]
+            base = request.sampling.seed if request.sampling.HasField("seed") else derive_seed(prompt)
             seed = (base + request.sampling.seed_offset) % 2**64
             cached = min(self.num_cached_tokens, len(request.prompt_token_ids) - 1)
             yield pb.GenerateResponse(admitted=pb.Admitted(num_cached_tokens=cached, seed=seed))
@@ -240,7 +251,8 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             if self.failure is not None and len(output) >= self.fail_after:
                 raise self.failure
         stop_id = output[-1] if output and output[-1] in ends else None
-        usage = pb.Usage(prompt_tokens=len(prompt), output_tokens=len(output), cached_tokens=cached)
+        prior = request.num_prior_output_tokens
+        usage = pb.Usage(prompt_tokens=len(prompt) - prior, output_tokens=prior + len(output), cached_tokens=cached)
         reason = pb.FINISH_REASON_LENGTH if stop_id is None else pb.FINISH_REASON_STOP
         yield pb.GenerateResponse(
             finished=pb.Finished(reason=reason, stop_token_id=stop_id, usage=usage, timings=pb.Timings(num_rounds=1))
@@ -261,6 +273,7 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
             "request_id": not request.request_id or request.request_id in self.running,
             "prompt_token_ids": not request.prompt_token_ids
             or any(token_id >= model.vocabulary_size for token_id in request.prompt_token_ids),
+            "num_prior_output_tokens": request.num_prior_output_tokens >= max(1, len(request.prompt_token_ids)),
             "limits.stop_token_ids": any(
                 token_id >= model.vocabulary_size for token_id in request.limits.stop_token_ids
             ),
@@ -276,23 +289,39 @@ class FakeEngine(engine_pb2_grpc.EngineServiceServicer):
                 for token_id, bias in sampling.logit_bias.items()
             ),
             "limits.min_tokens": request.limits.min_tokens > most_tokens
+            or (request.HasField("grammar") and request.limits.min_tokens > 0)
             or (
                 request.limits.min_tokens > request.num_prior_output_tokens
                 and len({*request.limits.stop_token_ids, *model.eos_token_ids, *model.masked_ids})
                 >= model.vocabulary_size
             ),
             "images": bool(request.images),
+            **_grammar_problems(request),
             **{name: params.num_top > model.max_top_logprobs for name, params in tops},
         }
         for name, is_wrong in problems.items():
             if is_wrong:
                 raise InvalidFieldError(f"{name}: is out of range", field=name)
+        if request.HasField("grammar") and not self.has_grammar_service:
+            raise GrammarUnavailableError("grammar: the engine has no grammar service")
         if len(request.prompt_token_ids) + request.limits.max_tokens > model.context_length:
             raise ContextTooLongError(f"prompt and max_tokens exceed the context of {model.context_length} tokens")
         if self.state != pb.ENGINE_STATE_SERVING:
             raise RankLostError("the engine takes no requests")
         if len(self.waiting) >= self.queue_limit and len(self.running) >= model.num_slots:
             raise QueueFullError(f"{self.queue_limit} requests wait already")
+
+
+def _grammar_problems(request: pb.GenerateRequest) -> dict[str, bool]:
+    if not request.HasField("grammar"):
+        return {}
+    grammar = request.grammar
+    return {
+        "grammar.handle": not grammar.handle,
+        "grammar.kind": grammar.kind == 0 or grammar.kind not in grammar_pb2.GrammarKind.values(),
+        "grammar.start": grammar.start not in pb.GrammarStart.values(),
+        "limits.ignore_eos": request.limits.ignore_eos,
+    }
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """A gateway over the fake engine, on real sockets."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,11 @@ import hypothesis
 import pytest
 
 from fakes.engine import FakeEngine, serve_engine
+from support.constrained import run_grammar_service
 from support.served_gateway import serve_gateway
 from support.tiny_tokenizer import write_folder
 from support.waiting import PATIENCE_SECONDS
+from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
 from twinspark_gateway.settings import Settings
 
 # A slow machine is no failure.
@@ -49,6 +51,21 @@ GatewayFactory = Callable[..., Awaitable[RunningGateway]]
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder named tiny with tokenizer and chat template."""
     return write_folder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tokenizer(model_folder: Path) -> Tokenizer:
+    """The tokenizer of that folder, with GLM's markup."""
+    loaded = load_tokenizer(model_folder)
+    assert loaded is not None
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def grammar_address(model_folder: Path) -> Iterator[str]:
+    """Address of a grammar service with the tiny tokenizer."""
+    with run_grammar_service(model_folder) as address:
+        yield address
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.engine import FakeEngine
 from fakes.engine_model import FakeModel
+from support.constrained import build_engine
 
 Turn = dict[str, Any]
 TEXT = st.text(max_size=12)
@@ -144,3 +145,74 @@ async def test_every_api_sends_the_same_prompt(start_gateway: Any) -> None:
             assert response.status_code == 200, (path, conversation, response.text)
         prompts = [list(request.prompt_token_ids) for request in engine.requests]
         assert prompts == [prompts[0]] * len(FORMS), conversation
+
+
+CHOICES = [None, "auto", "required", "look"]
+
+
+def hold_chat(strict: bool | None, choice: str | None, parallel: bool, schema: Any) -> Turn:
+    function = {"name": "look", "parameters": SCHEMA} | ({} if strict is None else {"strict": strict})
+    body: Turn = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 60, "thinking": False}
+    if schema is not None:
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        return body | {"response_format": form}
+    named = {"type": "function", "function": {"name": choice}}
+    other = {"type": "function", "function": {"name": "other"}}
+    tools = [{"type": "function", "function": function}, other]
+    return body | {
+        "tools": tools,
+        "tool_choice": named if choice == "look" else choice,
+        "parallel_tool_calls": parallel,
+    }
+
+
+def hold_messages(strict: bool | None, choice: str | None, parallel: bool, schema: Any) -> Turn:
+    body: Turn = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 60}
+    if schema is not None:
+        return body | {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    tool = {"name": "look", "input_schema": SCHEMA} | ({} if strict is None else {"strict": strict})
+    kinds: dict[str | None, Turn] = {
+        None: {"type": "auto"},
+        "auto": {"type": "auto"},
+        "required": {"type": "any"},
+        "look": {"type": "tool", "name": "look"},
+    }
+    picked = kinds[choice] | {"disable_parallel_tool_use": not parallel}
+    return body | {"tools": [tool, {"name": "other"}], "tool_choice": picked}
+
+
+def hold_responses(strict: bool | None, choice: str | None, parallel: bool, schema: Any) -> Turn:
+    body: Turn = {"input": "a", "max_output_tokens": 60, "reasoning": {"effort": "none"}}
+    if schema is not None:
+        return body | {"text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}}
+    tool = {"type": "function", "name": "look", "parameters": SCHEMA} | ({} if strict is None else {"strict": strict})
+    named = {"type": "function", "name": choice}
+    return body | {
+        "tools": [tool, {"type": "function", "name": "other"}],
+        "tool_choice": named if choice == "look" else choice,
+        "parallel_tool_calls": parallel,
+    }
+
+
+HOLDS = {"/v1/chat/completions": hold_chat, "/v1/messages": hold_messages, "/v1/responses": hold_responses}
+
+
+async def test_every_api_holds_a_reply_to_the_same_grammar(start_gateway: Any, grammar_address: str) -> None:
+    engine = build_engine(grammar_address)
+    gateway = await start_gateway(engine, grammar=grammar_address)
+    rows: list[tuple[bool | None, str | None, bool, Any]] = [
+        (strict, choice, parallel, None)
+        for strict in (None, False, True)
+        for choice in CHOICES
+        for parallel in (False, True)
+    ]
+    num_held = 0
+    for row in [*rows, (None, None, True, SCHEMA), (None, None, True, {"type": "array", "items": {}})]:
+        engine.requests.clear()
+        for path, build in HOLDS.items():
+            response = await gateway.post(path, build(*row))
+            assert response.status_code == 200, (path, row, response.text)
+        asked = [(list(request.prompt_token_ids), request.grammar) for request in engine.requests]
+        assert asked == [asked[0]] * len(HOLDS), row
+        num_held += bool(asked[0][1].handle)
+    assert num_held == len(rows) - 8 + 2

@@ -5,7 +5,6 @@ from typing import Any
 
 import openai
 import pytest
-from pydantic import BaseModel
 
 from fakes.engine import FakeEngine, QueueFullError
 from support.scripts import say
@@ -99,20 +98,6 @@ async def test_langchain_batches_and_goes_on_with_a_conversation(start_gateway: 
     assert again.content == "hello the wörld"
     with pytest.raises(openai.BadRequestError, match="maximum context length is 512 tokens"):
         await langchain(gateway, max_tokens=600).ainvoke("hello")
-
-
-class Answer(BaseModel):
-    """What the openai client is asked to parse."""
-
-    city: str
-
-
-async def test_parse_is_refused_by_name_until_schemas_are_served(start_gateway: Any) -> None:
-    gateway = await start_gateway(FakeEngine(script=say(REPLY)))
-    async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key="local", max_retries=0) as client:
-        with pytest.raises(openai.BadRequestError, match="'response_format' is not supported") as caught:
-            await client.chat.completions.parse(model="tiny", messages=HELLO, response_format=Answer)
-        assert (caught.value.param, caught.value.code) == ("response_format", "unsupported_parameter")
 
 
 async def test_the_openai_client_streams_with_helpers_and_leaves_early(start_gateway: Any) -> None:

@@ -127,15 +127,3 @@ def use_sync(url: str) -> None:
 
 async def test_the_blocking_client(url: str) -> None:
     await asyncio.to_thread(use_sync, url)
-
-
-async def test_what_needs_constrained_decoding_is_its_bad_request_error(url: str) -> None:
-    strict: Any = [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": True}}]
-    named: Any = {"type": "function", "function": {"name": "get_weather"}}
-    async with connect(url) as client:
-        for fields in ({"tool_choice": "required"}, {"tool_choice": named}, {"tools": strict}):
-            with pytest.raises(openai.BadRequestError, match="needs constrained decoding") as caught:
-                await client.chat.completions.create(**REQUEST | fields)
-            assert caught.value.code == "unsupported_parameter"
-        with pytest.raises(openai.BadRequestError, match=r"tools\[0\]\.function\.strict"):
-            await client.chat.completions.parse(**REQUEST | {"tools": strict})

@@ -16,6 +16,7 @@ from twinspark_gateway.schemas.chat_request import read_chat_request
 from twinspark_gateway.schemas.completion_request import read_completion_request
 from twinspark_gateway.schemas.responses import request as responses_request
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
+from twinspark_gateway.schemas.thinking import ThinkingDefaults
 
 MODEL = EngineModel(512, 300, frozenset(), 2, 1, 20, "x", EngineSizes(256, 4, 64, 64, 64))
 # Read beside a text only.
@@ -38,7 +39,7 @@ class Noted(dict[str, Any]):
 
 def test_every_field_that_is_read_is_documented_and_no_other() -> None:
     chat = Noted({"messages": HELLO})
-    read_chat_request(chat, MODEL, SamplingDefaults(), "")
+    read_chat_request(chat, MODEL, SamplingDefaults(), ThinkingDefaults())
     # The model's name is read by the route.
     assert chat.names | {"model"} == set(request_fields.CHAT)
     completion = Noted({"prompt": "a"})

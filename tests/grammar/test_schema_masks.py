@@ -1,6 +1,7 @@
 """Masks of JSON schemas against jsonschema: what they let through is valid, and they let valid values through."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -95,6 +96,19 @@ def test_a_recursive_schema_goes_as_deep_as_the_value(grammars: Grammars) -> Non
     grammar = grammars.compile(SCHEMA, {"$ref": "#/$defs/n", "$defs": {"n": {**node, "required": ["next"]}}})
     assert grammars.accepts(grammar, '{"next": ' * 20 + "null" + "}" * 20)
     assert not grammars.accepts(grammar, '{"next": ' * 20 + "1" + "}" * 20)
+
+
+@quick
+@given(text=st.text(alphabet=st.sampled_from('aF0é\x80ÿĀ漢\u2028😀"\\/\n\t\x01[]{}|^$.-'), min_size=1, max_size=4))
+def test_a_text_of_a_schema_is_meant_letter_by_letter(demo: Grammars, text: str) -> None:
+    spelled = json.dumps(text, ensure_ascii=False)
+    for schema in ({"const": text}, {"enum": [text, 1]}, {"type": "string", "pattern": f"^{re.escape(text)}$"}):
+        is_pattern = "pattern" in schema
+        if is_pattern and spelled != f'"{text}"':
+            continue  # such strings hold no escapes
+        assert demo.accepts(demo.compile(SCHEMA, schema), spelled), schema
+    named = {"type": "object", "properties": {text: {"type": "integer"}}, "required": [text]}
+    assert demo.accepts(demo.compile(SCHEMA, named), f"{{{spelled}: 1}}")
 
 
 @pytest.mark.parametrize("text", ['"a\tb"', '"a\nb"', '"a\x01b"', '"abcdef"', '""'])

@@ -7,7 +7,7 @@ import pytest
 from support.grammar_texts import Grammars, allowed_ids
 from twinspark_grammar.compiling.job import Compiled, Refused
 from twinspark_grammar.source import GrammarKind
-from twinspark_grammar.tool_calls.values import pattern_without
+from twinspark_grammar.tool_calls.values import text_without
 
 CALLS = GrammarKind.TOOL_CALLS
 CITY = {"type": "string"}
@@ -143,8 +143,8 @@ def test_only_the_markers_that_are_due_are_allowed_and_only_as_tokens(grammars: 
     ("text", "is_allowed"),
     [("abcab", True), ("<abc<<ab", True), ("<<a><a>", True), ("x<ab>y", False), ("<<ab>", False), ("", True)],
 )
-def test_the_pattern_of_text_without_a_word(demo: Grammars, text: str, is_allowed: bool) -> None:
-    grammar = demo.compile(GrammarKind.REGEX, pattern_without("<ab>"))
+def test_the_grammar_of_text_without_a_word(demo: Grammars, text: str, is_allowed: bool) -> None:
+    grammar = demo.compile(GrammarKind.EBNF, text_without("<ab>"))
     assert demo.accepts(grammar, text) is is_allowed
 
 

@@ -37,6 +37,7 @@ VIOLATIONS = {
     "engine-layers": ("twinspark_engine/kv_cache/planted.py", "import twinspark_engine.scheduler.plan"),
     "engine-model": ("twinspark_engine/model/planted.py", "import twinspark_engine.scheduler.plan"),
     "engine-bookkeeping": ("twinspark_engine/kv_cache/planted.py", "import torch"),
+    "engine-masks": ("twinspark_engine/masks/planted.py", "import torch"),
     "engine-app": ("twinspark_engine/planted.py", "import twinspark_engine.app"),
     "gateway-app": ("twinspark_gateway/planted.py", "import twinspark_gateway.app"),
     "grammar-app": ("twinspark_grammar/planted.py", "import twinspark_grammar.app"),

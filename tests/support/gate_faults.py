@@ -151,6 +151,36 @@ GATE_FAULTS = (
         ),
     ),
     GateFault(
+        "constrained",
+        "a request was answered with 500",
+        Fault(
+            "no mask is applied",
+            "twinspark_engine.runner.sampling.masks",
+            "logits[place].masked_fill_(own, -torch.inf)",
+            "logits[place].masked_fill_(own & False, -torch.inf)",
+        ),
+    ),
+    GateFault(
+        "constrained",
+        ", at once: ",
+        Fault(
+            "rows under masks are flatter the more there are",
+            "twinspark_engine.runner.sampling.masks",
+            "logits[place].masked_fill_(own, -torch.inf)",
+            "logits[place].masked_fill_(own, -torch.inf).div_(len(places))",
+        ),
+    ),
+    GateFault(
+        "constrained",
+        "the reply is not of this form: ",
+        Fault(
+            "the form begins before the thinking ends",
+            "twinspark_engine.masks.client",
+            "if grammar.starts_after_thinking else",
+            "if grammar.starts_after_thinking is None else",
+        ),
+    ),
+    GateFault(
         "load",
         "differ; request",
         Fault(

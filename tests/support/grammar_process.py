@@ -125,9 +125,9 @@ class GrammarProcess:
 
 
 @asynccontextmanager
-async def run_grammar(**settings: Any) -> AsyncIterator[GrammarProcess]:
-    """Run the service until it serves; it is killed at the end."""
-    service = GrammarProcess(pick_free_ports(1)[0], **settings)
+async def run_grammar(port: int = 0, **settings: Any) -> AsyncIterator[GrammarProcess]:
+    """Run the service until it serves, on a port that is picked if none is given; it is killed at the end."""
+    service = GrammarProcess(port or pick_free_ports(1)[0], **settings)
     try:
         await asyncio.wait_for(service.wait_serving(), 60)
         yield service

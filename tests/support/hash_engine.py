@@ -16,6 +16,7 @@ import structlog
 from support.hash_runner import EOS_TOKEN_ID, VOCABULARY_SIZE, HashRunner
 from twinspark_engine.app import serve
 from twinspark_engine.checkpoint import Checkpoint
+from twinspark_engine.masks.source import MaskAccess
 from twinspark_engine.memory import measure_memory
 from twinspark_engine.ranks.group import LoadedRank
 from twinspark_engine.ranks.transport import Transport
@@ -26,7 +27,7 @@ log = structlog.get_logger()
 
 
 def build_checkpoint(settings: Settings) -> Checkpoint:
-    def load(transport: Transport) -> LoadedRank:
+    def load(transport: Transport, masks: MaskAccess) -> LoadedRank:
         log.info("weights_loading")
         time.sleep(float(os.environ.get("HASH_LOAD_SECONDS", "0")))
         runner = HashRunner(transport, settings.slots, float(os.environ.get("HASH_STEP_SECONDS", "0")))

@@ -13,7 +13,7 @@ import torch
 
 from twinspark_engine.ranks.group import OnFirst
 from twinspark_engine.ranks.transport import LocalTransport, Transport
-from twinspark_engine.request import FinishReason, Request
+from twinspark_engine.request import ConstraintFailure, FinishReason, Request
 from twinspark_engine.scheduler.plan import (
     CELL_TOKENS,
     Admission,
@@ -40,8 +40,9 @@ class HashSlot:
 class HashRunner:
     """execute and reset as the real one; `step_seconds` makes a forward last.
 
-    From step `hold_at` on it waits until `released` is set, so that a test can look while requests run. The times that
-    it reports are `prompt_row_us` for each prompt row and `decode_step_us` for each decode forward.
+    A request in `failures` ends with that when it would draw. From step `hold_at` on it waits until `released` is set,
+    so that a test can look while requests run. The times that it reports are `prompt_row_us` for each prompt row and
+    `decode_step_us` for each decode forward.
     """
 
     def __init__(self, transport: Transport | None = None, num_slots: int = 4, step_seconds: float = 0.0) -> None:
@@ -50,9 +51,11 @@ class HashRunner:
         self.step_seconds = step_seconds
         self.slots: dict[int, HashSlot] = {}
         self.next_step = 0
+        self.num_steps = 0
         self.largest_forward = 0
         self.hold_at: int | None = None
         self.released = threading.Event()
+        self.failures: dict[str, ConstraintFailure] = {}
         self.prompt_row_us = 0
         self.decode_step_us = 0
 
@@ -66,6 +69,7 @@ class HashRunner:
         if self.hold_at is not None and plan.step >= self.hold_at:
             self.released.wait()
         self.next_step += 1
+        self.num_steps += 1
         for slot in plan.cancelled_slots:
             self.slots.pop(slot, None)
         for admission in plan.admissions:
@@ -115,7 +119,7 @@ class HashRunner:
         output = self._output(chunk.slot, token)
         return SlotOutput(
             chunk.slot, output.token_ids, output.logprobs, known, chunk.start + 1,
-            output.finish_reason, output.stop_token_id,
+            output.finish_reason, output.stop_token_id, output.failure,
         )  # fmt: skip
 
     def _draw(self, slots: list[int]) -> list[int]:
@@ -132,6 +136,9 @@ class HashRunner:
 
     def _output(self, slot: int, token: int) -> SlotOutput:
         held = self.slots[slot]
+        if (failure := self.failures.get(held.request.request_id)) is not None:
+            del self.slots[slot]
+            return SlotOutput(slot, failure=failure)
         limits = held.request.limits
         reason, stop = None, None
         if limits.max_tokens == 0:

@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import grpc
 import psutil
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 START_SECONDS = 120.0
+SERVING = HealthCheckResponse.SERVING
 MARK = "LAUNCHED_BY_TEST"
 CHECKED = {"TWINSPARK_ENGINE_CHECK_CACHE": "true"}
 """Ranks compare the books of their KV cache after every step."""
@@ -126,8 +130,10 @@ class Launched:
         return {process.pid for process in self.live_processes()}
 
     def wait_healthy(self) -> Self:
-        """Until /health is ok."""
+        """Until /health is ok and the grammar service serves, if there is one."""
         wait_until(self.is_healthy, lambda: self.output, START_SECONDS)
+        grammar = self.run["grpc"].get("grammar")
+        wait_until(lambda: not grammar or grpc_health(grammar) == SERVING, lambda: self.output, START_SECONDS)
         return self
 
     def is_healthy(self) -> bool:
@@ -155,6 +161,15 @@ class MadeRun(Launched):
 
     def _command(self, model: Path | None, ranks: int, dtype: str) -> list[str]:
         return ["make", "run", f"PORT={self.port}", f"RANKS={ranks}", f"MODEL={model or ''}", f"DTYPE={dtype}"]
+
+
+def grpc_health(address: str) -> int:
+    """What a gRPC server says of its health; -1 where none answers."""
+    with grpc.insecure_channel(address) as channel:
+        try:
+            return int(HealthStub(channel).Check(HealthCheckRequest(), timeout=10).status)
+        except grpc.RpcError:
+            return -1
 
 
 def live_pids_of_machine() -> set[int]:

@@ -4,11 +4,12 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from support.waiting import PATIENCE_SECONDS
 
+ENDLESS: Mapping[str, Any] = {"ignore_eos": True}
 JSON_HEADERS = {"Content-Type": "application/json"}
 
 
@@ -35,9 +36,12 @@ def get(port: int, path: str, timeout: float = PATIENCE_SECONDS) -> tuple[int, d
 
 
 class RunningChat:
-    """One endless chat, streamed or whole; `wait` returns when the server has ended it."""
+    """One chat, streamed or whole and endless unless `fields` of its body say otherwise.
 
-    def __init__(self, port: int, text: str, *, stream: bool) -> None:
+    `wait` returns when the server has ended it.
+    """
+
+    def __init__(self, port: int, text: str, *, stream: bool, fields: Mapping[str, Any] = ENDLESS) -> None:
         self.status = 0
         self.events: list[str] = []
         """Data of each server-sent event, or the whole reply as the only one."""
@@ -48,8 +52,8 @@ class RunningChat:
         self._body = {
             "messages": [{"role": "user", "content": text}],
             "max_tokens": 20_000,
-            "ignore_eos": True,
             "stream": stream,
+            **fields,
         }
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -58,6 +62,13 @@ class RunningChat:
     def num_tokens(self) -> int:
         """Events so far that carry text."""
         return sum('"delta"' in event for event in list(self.events))
+
+    def token_ids(self) -> list[int]:
+        """Output ids, where the body asks for them."""
+        told = [json.loads(event) for event in self.events if event != "[DONE]"]
+        return [
+            token for event in told for choice in event.get("choices", ()) for token in choice.get("token_ids") or []
+        ]
 
     def wait(self, seconds: float) -> None:
         """Until it has ended. AssertionError after that many seconds."""

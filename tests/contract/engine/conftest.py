@@ -87,6 +87,7 @@ async def engine(request: pytest.FixtureRequest) -> AsyncIterator[EngineClient]:
         return
     model = FakeModel(num_slots=NUM_SLOTS, context_length=CONTEXT)
     fake = FakeEngine(model, step_seconds=0.001, prefill_seconds=0.02, queue_limit=QUEUE_LIMIT)
+    fake.has_grammar_service = False
     async with serve_engine(fake) as address:
         client = EngineClient(address)
         yield client

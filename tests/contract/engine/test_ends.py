@@ -38,6 +38,7 @@ async def test_a_field_out_of_range_is_refused_by_name(engine: EngineClient) -> 
     size = (await describe(engine)).vocabulary_size
     top = (await describe(engine)).max_top_logprobs + 1
     limits = pb.Limits(max_tokens=1)
+    grammar = pb.Grammar(handle="h", kind=2, source="a+")
     cases: list[tuple[str, dict[str, Any]]] = [
         ("prompt_token_ids", {"prompt_token_ids": []}),
         ("prompt_token_ids", {"prompt_token_ids": [1, size]}),
@@ -62,6 +63,12 @@ async def test_a_field_out_of_range_is_refused_by_name(engine: EngineClient) -> 
         ("logprobs", {"logprobs": pb.LogprobsParams(num_top=top)}),
         ("prompt_logprobs", {"prompt_logprobs": pb.LogprobsParams(num_top=top)}),
         ("priority", {"priority": 7}),
+        ("grammar.handle", {"grammar": pb.Grammar(kind=2, source="a+")}),
+        ("grammar.kind", {"grammar": pb.Grammar(handle="h", source="a+")}),
+        ("grammar.kind", {"grammar": pb.Grammar(handle="h", kind=2**32 - 1)}),
+        ("grammar.start", {"grammar": pb.Grammar(handle="h", kind=2, start=7)}),  # type: ignore[arg-type]
+        ("min_tokens", {"grammar": grammar, "limits": pb.Limits(max_tokens=2, min_tokens=1)}),
+        ("ignore_eos", {"grammar": grammar, "limits": pb.Limits(max_tokens=2, ignore_eos=True)}),
     ]
     for name, fields in cases:
         reply = await engine.generate(build(**({"limits": limits} | fields)))
@@ -70,6 +77,13 @@ async def test_a_field_out_of_range_is_refused_by_name(engine: EngineClient) -> 
         assert name in reply.status.message
         assert name in reply.status.metadata["field"]
         assert reply.responses == []
+
+
+async def test_a_grammar_is_unavailable_where_no_grammar_service_is(engine: EngineClient) -> None:
+    grammar = pb.Grammar(handle="h", kind=2, source="a+", start=pb.GRAMMAR_START_AFTER_THINKING)
+    reply = await engine.generate(build(limits=pb.Limits(max_tokens=2), grammar=grammar))
+    assert reply.status is not None
+    assert (reply.code, reply.status.reason, reply.responses) == ("UNAVAILABLE", "GRAMMAR_UNAVAILABLE", [])
 
 
 async def test_a_request_that_exceeds_the_context_is_refused_and_one_that_just_fits_runs(

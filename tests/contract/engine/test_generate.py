@@ -279,6 +279,18 @@ async def test_end_tokens_and_stop_ids_come_only_after_min_tokens(
     assert (finished(reply).reason, finished(reply).stop_token_id) == (pb.FINISH_REASON_STOP, stop)
 
 
+async def test_a_reply_that_goes_on_keeps_its_derived_seed_and_counts_what_it_said(engine: EngineClient) -> None:
+    first = await engine.generate(build(max_tokens=4))
+    rest = build([*PROMPT, *first.tokens], max_tokens=5)
+    rest.num_prior_output_tokens = len(first.tokens)
+    reply = await engine.generate(rest)
+    assert reply.responses[0].admitted.seed == first.responses[0].admitted.seed
+    usage = finished(reply).usage
+    assert (usage.prompt_tokens, usage.output_tokens, len(reply.tokens)) == (len(PROMPT), 4 + 5, 5)
+    rest.num_prior_output_tokens = len(rest.prompt_token_ids)
+    assert (await engine.generate(rest)).code == "INVALID_ARGUMENT"
+
+
 async def test_requests_that_run_together_say_what_each_says_alone(engine: EngineClient) -> None:
     requests = [
         build(

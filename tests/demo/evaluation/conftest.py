@@ -3,15 +3,17 @@
 import json
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fakes.engine import FakeEngine, serve_engine
 from fakes.engine_model import FakeModel
+from support.constrained import run_grammar_service
 from support.scripts import encode
 from support.served_gateway import serve_gateway
 from support.tiny_tokenizer import build_tokenizer, write_folder
@@ -58,8 +60,14 @@ class PerfectModel:
         if prompt.later_turns:
             key = (prompt.messages[0]["content"], prompt.later_turns[-1])
             self._last_turns[key] = f"</think>{prompt.expected}"
-        else:
-            self._whole[render(self._template, prompt.messages, prompt.tools)] = right_reply(prompt)
+            return
+        messages, tools = prompt.messages, rendered_tools(prompt)
+        for step in prompt.tool_steps:
+            parts = [call.as_message_part() for call in step.calls]
+            self._whole[render(self._template, messages, tools)] = spell_reply("", parts)
+            said = {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls": parts}
+            messages = (*messages, said, *({"role": "tool", "content": result} for result in step.results))
+        self._whole[render(self._template, messages, tools)] = right_reply(prompt)
 
     def reply_to(self, request: pb.GenerateRequest) -> str:
         """Text of the right reply, reasoning included."""
@@ -72,23 +80,36 @@ class PerfectModel:
         return self._last_turns.get((parts[1], parts[-2]), "I think</think>ok")
 
 
+def rendered_tools(prompt: Prompt) -> Sequence[Mapping[str, Any]]:
+    """The tools that the model is shown: where one is named, no other."""
+    choice = prompt.fields.get("tool_choice")
+    if not isinstance(choice, dict):
+        return prompt.tools
+    return [tool for tool in prompt.tools if tool["function"]["name"] == choice["function"]["name"]]
+
+
 def right_reply(prompt: Prompt) -> str:
     """The reply as the model would write it."""
     if prompt.kind == "arithmetic":
         return f"steps</think>{prompt.expected}"
     if prompt.kind == "tool_none":
         return f"</think>{prompt.expected or 'Nice to meet you.'}"
-    if prompt.kind == "tool_result":
+    if prompt.kind in ("tool_result", "tool_loop"):
         return f"</think>Here: {', '.join(map(str, prompt.expected))}."
     assert prompt.reply is not None
-    return f"</think>{prompt.reply['content']}" + "".join(
+    return spell_reply(prompt.reply["content"], prompt.reply.get("tool_calls", ()))
+
+
+def spell_reply(content: str, calls: Sequence[Mapping[str, Any]]) -> str:
+    """A reply with its calls in the model's markup."""
+    return f"</think>{content}" + "".join(
         f"<tool_call>{call['function']['name']}"
         + "".join(
             f"<arg_key>{key}</arg_key><arg_value>{value if isinstance(value, str) else json.dumps(value)}</arg_value>"
             for key, value in call["function"]["arguments"].items()
         )
         + "</tool_call>"
-        for call in prompt.reply.get("tool_calls", ())
+        for call in calls
     )
 
 
@@ -98,8 +119,15 @@ def known(template_folder: Path) -> PerfectModel:
     return PerfectModel(template_folder)
 
 
+@pytest.fixture(scope="session")
+def grammar_address(template_folder: Path) -> Iterator[str]:
+    """Address of a grammar service with the same tokenizer."""
+    with run_grammar_service(template_folder) as address:
+        yield address
+
+
 @pytest.fixture
-async def start_server(template_folder: Path, known: PerfectModel) -> AsyncIterator[StartServer]:
+async def start_server(template_folder: Path, known: PerfectModel, grammar_address: str) -> AsyncIterator[StartServer]:
     """Start a server, with mistakes if they are planted; give its URL. It stops when the test ends.
 
     With `engine_address` its gateway looks for an engine at that address.
@@ -109,7 +137,9 @@ async def start_server(template_folder: Path, known: PerfectModel) -> AsyncItera
     async with AsyncExitStack() as stack:
 
         def served(engine: str) -> Settings:
-            return Settings(model=template_folder, engine=engine, drain_seconds=1, idle_seconds=5)
+            return Settings(
+                model=template_folder, engine=engine, grammar=grammar_address, drain_seconds=1, idle_seconds=5
+            )
 
         async def start(
             plant: Break = lambda _, right: right, failure: Exception | None = None, engine_address: str | None = None

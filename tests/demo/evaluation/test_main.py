@@ -49,6 +49,26 @@ async def test_a_perfect_server_scores_100_everywhere(start_server: Any, tmp_pat
     assert 7_500 < longest["needle_8000"] - longest["needle_100"] < 8_300
 
 
+async def test_constraints_reach_the_engine_and_results_go_back_to_the_model(start_server: Any, known: Any) -> None:
+    held = "tool_required,tool_named,tool_parallel,json_schema"
+    assert (await evaluate(await start_server(), "--kinds", held)).exit_code == 0
+    assert len(known.requests) == 4 * 2 * COUNT
+    assert all(request.grammar.source for request in known.requests)
+    known.requests.clear()
+    known.texts.clear()
+    assert (await evaluate(await start_server(), "--kinds", "tool_loop")).exit_code == 0
+    assert not any(request.HasField("grammar") for request in known.requests)
+    assert sum("<tool_response>" in text for text in known.texts) == len(known.texts) / 2 == 2 * COUNT
+
+
+async def test_a_loop_whose_call_is_another_is_wrong(start_server: Any) -> None:
+    server = await start_server(lambda _, right: right.replace("<tool_call>", "<tool_call>x", 1))
+    result = await evaluate(server, "--kinds", "tool_loop")
+    assert result.exit_code == 1
+    assert rows(result)["tool_loop"][1:3] == ["0.0", "0.0"]
+    assert "the calls before the last reply are others" in result.stderr
+
+
 async def test_greedy_is_temperature_0_and_sampled_sends_only_a_seed(start_server: Any, known: Any) -> None:
     assert (await evaluate(await start_server(), "--kinds", "copy")).exit_code == 0
     greedy = [request for request in known.requests if request.sampling.temperature == 0]

@@ -22,7 +22,7 @@ def test_every_prompt_is_a_line_with_its_right_reply(tmp_path: Path) -> None:
     drawn = [prompt for kind in kinds() for prompt in draw_prompts(kind, 3)]
     assert [line["messages"] for line in lines] == [list(prompt.messages) for prompt in drawn]
     free = {line["kind"] for line in lines if line["reply"] is None}
-    assert free == {"arithmetic", "tool_result", "tool_none"}
+    assert free == {"arithmetic", "tool_result", "tool_none", "tool_loop"}
     assert all(line["later_turns"] for line in lines if line["kind"] == "follow_up")
     assert [line["sends_reasoning"] for line in lines if line["kind"] == "follow_up"] == [True, False, True]
     one = next(line for line in lines if line["kind"] == "tool_one")

@@ -96,7 +96,7 @@ def test_plans_before_the_end_are_executed_and_the_stream_ends_in_order(harness:
     plans = [FIRST, *(StepPlan(7, step, windows=(DecodeWindow(0),)) for step in (1, 2))]
     harness.run(Load(), harness.join(), *map(Execute, plans), EndEpoch(7, "rank 0 ended the stream"))
     assert harness.answers == [harness.ready(), None]
-    assert harness.runner.next_step == 3
+    assert harness.runner.num_steps == 3
     assert harness.joined == [True, False]
 
 
@@ -125,7 +125,7 @@ def test_a_failed_exchange_ends_the_epoch_and_later_plans_are_passed_over(harnes
 def test_a_plan_of_an_older_epoch_is_passed_over(harness: Harness) -> None:
     harness.run(harness.join(8), Execute(FIRST))
     assert harness.answers == [harness.ready(8)]
-    assert harness.runner.next_step == 0
+    assert harness.runner.num_steps == 0
 
 
 def test_the_end_of_an_older_epoch_leaves_the_present_one_alone(harness: Harness) -> None:
@@ -136,7 +136,7 @@ def test_the_end_of_an_older_epoch_leaves_the_present_one_alone(harness: Harness
 
 def test_the_end_of_the_epoch_leaves_the_group(harness: Harness) -> None:
     harness.run(harness.join(), EndEpoch(7, None), Execute(FIRST))
-    assert harness.runner.next_step == 0
+    assert harness.runner.num_steps == 0
     assert harness.answers == [harness.ready(), None]
 
 
@@ -151,3 +151,10 @@ def test_memory_is_answered_after_the_step(harness: Harness) -> None:
     answer = harness.answers[1]
     assert isinstance(answer, pb.FollowResponse)
     assert (answer.memory.rank, dict(answer.memory.parts)) == (1, {"weights": 4})
+
+
+@pytest.mark.parametrize("reason", [None, "rank 0 ended the stream"])
+def test_the_end_of_an_epoch_empties_the_slots_at_once(harness: Harness, reason: str | None) -> None:
+    harness.run(Load(), harness.join(), Execute(FIRST), EndEpoch(7, reason))
+    assert harness.runner.num_steps == 1
+    assert harness.runner.slots == {}

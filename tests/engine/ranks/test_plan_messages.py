@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinspark_engine.ranks.convert import plan_from_proto, plan_to_proto
-from twinspark_engine.request import Limits, Request, SamplingParams
+from twinspark_engine.request import Grammar, Limits, Request, SamplingParams
 from twinspark_engine.scheduler.plan import Admission, StepPlan
 
+GRAMMAR = Grammar("handle", 7, "source", starts_after_thinking=True)
 FULL = Request(
     "one",
     (5, 6, 7),
@@ -29,6 +30,7 @@ FULL = Request(
     num_prompt_top_logprobs=3,
     num_prior_output_tokens=2,
     is_background=True,
+    grammar=GRAMMAR,
 )
 
 
@@ -43,12 +45,12 @@ def travel(request: Request) -> Request:
 
 def has_default(part: Any, name: str) -> bool:
     field = next(field for field in fields(part) if field.name == name)
-    default = field.default_factory() if field.default_factory is not MISSING else field.default
+    default: Any = field.default_factory() if field.default_factory is not MISSING else field.default
     return bool(getattr(part, name) == default)
 
 
 def test_every_field_of_a_request_arrives() -> None:
-    for part in (FULL, FULL.sampling, FULL.limits):
+    for part in (FULL, FULL.sampling, FULL.limits, GRAMMAR):
         assert not [field.name for field in fields(part) if has_default(part, field.name)], "the case lacks a field"
     assert travel(FULL) == FULL
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import structlog
 
-from fakes.engine import FakeEngine
+from fakes.constrained_engine import ConstrainedEngine
+from fakes.engine_model import FakeModel
+from support.constrained import CLOSING
 from support.served_gateway import serve_in_thread
 from twinspark.engine.v1 import engine_pb2 as pb
 from twinspark_gateway.settings import Settings
@@ -17,7 +19,7 @@ from twinspark_gateway.settings import Settings
 MOST_TOKENS = 8
 
 
-class BriefEngine(FakeEngine):
+class BriefEngine(ConstrainedEngine):
     """Ends every reply after 8 tokens, whatever was asked for."""
 
     async def Generate(self, request: pb.GenerateRequest, context: Any) -> AsyncIterator[pb.GenerateResponse]:
@@ -29,13 +31,15 @@ class BriefEngine(FakeEngine):
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Iterator[str]:
+def url(model_folder: Path, grammar_address: str) -> Iterator[str]:
     """The URL of a gateway, which logs errors only: thousands of requests are no news."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     # The engine shares its loop and its process with all the rest, and is slow where log probabilities are asked for:
     # it must not count as lost.
-    settings = Settings(model=model_folder, engine_poll_seconds=0.05, engine_timeout_seconds=600)
-    with serve_in_thread(settings, BriefEngine()) as found:
+    settings = Settings(
+        model=model_folder, grammar=grammar_address, engine_poll_seconds=0.05, engine_timeout_seconds=600
+    )
+    with serve_in_thread(settings, BriefEngine(FakeModel(), grammar=grammar_address, closing=CLOSING)) as found:
         yield found
     structlog.reset_defaults()
 

@@ -167,7 +167,7 @@ def test_the_last_assistant_message_can_be_continued(tokenizer: Tokenizer) -> No
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Once upon"},
         add_generation_prompt=False,
-        continue_final_message=True,
+        continued_field="content",
     )
     assert text.endswith("<|assistant|><think></think>Once upon")
 

@@ -3,28 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.scripted_engine import EOS, ScriptedEngine
 from support.scripts import USER, encode
-from support.tiny_tokenizer import write_folder
 from twinspark_gateway.generation import Generation
-from twinspark_gateway.prompt.tokenizer import Tokenizer, load_tokenizer
+from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.chat_reader import ChatReader
 from twinspark_gateway.reply.choice import Choice, Delta, Ended
 from twinspark_gateway.reply.text_reader import CompletionReader, TextReader
 
 OPEN_PROMPT = (278, 283)
 CLOSED_PROMPT = (278, 283, 284)
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    loaded = load_tokenizer(write_folder(tmp_path_factory.mktemp("choice")))
-    assert loaded is not None
-    return loaded
 
 
 @dataclass

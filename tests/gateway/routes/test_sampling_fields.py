@@ -113,3 +113,16 @@ async def test_min_tokens_that_leave_no_token_to_draw_are_refused_by_the_engine(
     body = BODIES[COMPLETIONS] | {"min_tokens": 1, "stop_token_ids": list(range(304))}
     response = await gateway.post(COMPLETIONS, body)
     assert (response.status_code, response.json()["error"]["param"]) == (400, "min_tokens")
+
+
+@paths
+async def test_draft_is_a_switch_and_no_drafter_has_a_name_yet(gateway: Any, path: str) -> None:
+    body = BODIES[path] | {"max_tokens": 2}
+    modes = []
+    for value in (False, True, None):
+        assert (await gateway.post(path, body | {"draft": value})).status_code == 200
+        modes.append(gateway.engine.requests[-1].draft_mode)
+    assert modes == [1, 0, 0]
+    error = (await gateway.post(path, body | {"draft": "mtp"})).json()["error"]
+    assert (error["param"], error["code"]) == ("draft", "unsupported_parameter")
+    assert "no drafter is served by name yet" in error["message"]

@@ -14,13 +14,19 @@ import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
+import psutil
 import pytest
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from support.free_ports import pick_free_ports
-from support.launched import START_SECONDS, Launched, MadeRun, TerminalEnd, live_pids_of_machine
+from support.launched import (
+    SERVING,
+    START_SECONDS,
+    Launched,
+    MadeRun,
+    TerminalEnd,
+    grpc_health,
+    live_pids_of_machine,
+)
 from support.waiting import PATIENCE_SECONDS, wait_until
 from twinspark_tools.launch.model_folder import DEMO_FOLDER
 
@@ -47,9 +53,15 @@ def service_pids(instance: Launched) -> dict[str, int]:
 
 
 def all_pids(instance: Launched) -> set[int]:
-    """What run.json says that runs."""
+    """What run.json says that runs, and the grammar service's compiler host."""
     run = instance.run
-    return {run["launcher_pid"], run["supervisor_pid"], *run["pids"].values()}
+    hosts = [child.pid for child in psutil.Process(run["pids"]["grammar"]).children()]
+    return {run["launcher_pid"], run["supervisor_pid"], *run["pids"].values(), *hosts}
+
+
+def with_children(pid: int) -> set[int]:
+    """A process and those it started; only the grammar service has any."""
+    return {pid, *(child.pid for child in psutil.Process(pid).children())}
 
 
 def check_nothing_is_left(instance: Launched, while_serving: set[int], seconds: float = 0.0) -> None:
@@ -86,21 +98,16 @@ def reply_of(instance: Launched) -> str:
             time.sleep(0.2)
 
 
-def grpc_health(address: str) -> int:
-    with grpc.insecure_channel(address) as channel:
-        return int(HealthStub(channel).Check(HealthCheckRequest(), timeout=10).status)
-
-
 def test_ctrl_c_leaves_no_process(tmp_path: Path, tiny_folder: Path, terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
     before = live_pids_of_machine()
     with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, ranks=2, terminal=TerminalEnd(theirs)) as instance:
         serving = instance.wait_healthy().live_pids()
         assert serving.isdisjoint(before)
-        assert set(service_pids(instance)) == {"engine-0", "engine-1", "gateway"}
-        # launcher, supervisord, two ranks, gateway
+        assert set(service_pids(instance)) == {"grammar", "engine-0", "engine-1", "gateway"}
+        # launcher, supervisord, grammar service with its compiler host, two ranks, gateway
         assert serving == all_pids(instance)
-        assert len(serving) == 5
+        assert len(serving) == 7
         os.write(ours, b"\x03")
         assert instance.process.wait(PATIENCE_SECONDS) == 0
         check_nothing_is_left(instance, serving)
@@ -113,14 +120,14 @@ def test_make_run_prints_its_url_and_grpc_addresses_and_ctrl_c_ends_all_of_it(
     before = live_pids_of_machine()
     with MadeRun(ROOT, pick_free_ports(1)[0], tiny_folder, ranks=2, terminal=TerminalEnd(theirs)) as instance:
         shown = read_until(ours, "Ctrl-C stops everything.", START_SECONDS)
-        addresses = list(instance.run["grpc"].values())
+        grammar, *ranks = addresses = list(instance.run["grpc"].values())
         assert re.search(rf"^\[run\] serving after \d+ s: {re.escape(instance.url)}$", shown, re.MULTILINE), shown
-        assert f"[run] engine ranks: grpc {addresses[0]}, {addresses[1]}\n" in shown
-        assert [grpc_health(address) for address in addresses] == [HealthCheckResponse.SERVING] * 2
+        assert f"[run] engine ranks: grpc {ranks[0]}, {ranks[1]}; grammar: grpc {grammar}\n" in shown
+        assert [grpc_health(address) for address in addresses] == [SERVING] * 3
         serving = instance.live_pids()
         assert serving.isdisjoint(before)
         assert serving == all_pids(instance) | {instance.process.pid}
-        assert len(serving) == 6
+        assert len(serving) == 8
         os.write(ours, b"\x03")
         instance.process.wait(PATIENCE_SECONDS)
         assert "[run] stopped" in read_until(ours, "stopped")
@@ -154,17 +161,22 @@ def test_a_killed_service_comes_back_alone_and_a_killed_launcher_leaves_no_proce
     at_first = live_pids_of_machine()
     with Launched(tmp_path, pick_free_ports(1)[0], tiny_folder, ranks=2) as instance:
         first = reply_of(instance)
-        for name in ("gateway", "engine-0", "engine-1"):
+        wait_until(lambda: "[run] serving after" in instance.output, lambda: instance.output)
+        for num_killed, name in enumerate(("gateway", "engine-0", "engine-1", "grammar"), start=1):
             before, pid = instance.live_pids(), service_pids(instance)[name]
             assert before == all_pids(instance)
+            own = with_children(pid)
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda name=name, pid=pid: service_pids(instance).get(name, pid) != pid, lambda: instance.output)  # type: ignore[misc]
             assert reply_of(instance) == first
-            # One process left and one came; all others are the same.
+            wait_until(lambda n=num_killed: instance.output.count("serving again") == n, lambda: instance.output)  # type: ignore[misc]
+            # One process left with its children, and one came; all others are the same.
             after = instance.live_pids()
-            assert (before - after, after - before) == ({pid}, {service_pids(instance)[name]})
+            assert (before - after, after - before) == (own, with_children(service_pids(instance)[name]))
             assert f"{name} ended (terminated by SIGKILL) and is started again" in instance.output
-            assert f"engine ranks: grpc {', '.join(instance.run['grpc'].values())}\n" in instance.output
+            grammar, *ranks = instance.run["grpc"].values()
+            assert f"engine ranks: grpc {', '.join(ranks)}; grammar: grpc {grammar}\n" in instance.output
+            assert grpc_health(grammar) == SERVING
         serving = instance.live_pids()
         assert serving.isdisjoint(at_first)
         instance.process.kill()
@@ -220,6 +232,17 @@ def test_a_model_folder_without_a_config_is_named(tmp_path: Path) -> None:
         assert instance.process.wait(PATIENCE_SECONDS) == 1
         assert f"MODEL={folder}: the folder holds no config.json" in instance.output
         assert "Errno" not in instance.output
+
+
+def test_a_checkpoint_without_a_tokenizer_is_served_without_the_grammar_service(
+    tmp_path: Path, tiny_folder: Path
+) -> None:
+    mute = shutil.copytree(tiny_folder, tmp_path / "mute")
+    (mute / "tokenizer.json").unlink()
+    with Launched(tmp_path, pick_free_ports(1)[0], mute) as instance:
+        instance.wait_healthy()
+        assert f"[run] no grammar service: {mute} has no tokenizer.json" in instance.output
+        assert set(service_pids(instance)) == {"engine-0", "gateway"}
 
 
 def test_without_a_model_the_demo_folder_below_the_root_is_served(tmp_path: Path, tiny_folder: Path) -> None:

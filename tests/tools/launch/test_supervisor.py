@@ -42,13 +42,24 @@ def test_settings_of_the_caller_go_through_and_addresses_do_not(
     monkeypatch.setenv("TWINSPARK_ENGINE_THREADS", "3")
     monkeypatch.setenv("TWINSPARK_ENGINE_PORT", "7100")
     services = build_services(Instance(8000, 2, tmp_path, "float32"))
-    first, second, gateway = (service.environment for service in services)
+    assert [service.name for service in services] == ["engine-0", "engine-1", "gateway"]
+    assert services[0].environment["TWINSPARK_ENGINE_GRAMMAR"] == ""
+    (tmp_path / "tokenizer.json").touch()
+    services = build_services(Instance(8000, 2, tmp_path, "float32"))
+    grammar, first, second, gateway = (service.environment for service in services)
     assert "TWINSPARK_ENGINE_THREADS" not in first
     ports = [first["TWINSPARK_ENGINE_PORT"], second["TWINSPARK_ENGINE_PORT"]]
-    assert len({*ports, "7100", "8000"}) == 4
+    asked = grammar["TWINSPARK_GRAMMAR_PORT"]
+    assert len({*ports, asked, "7100", "8000"}) == 5
     assert (first["TWINSPARK_ENGINE_PEERS"], second["TWINSPARK_ENGINE_PEERS"]) == (f"127.0.0.1:{ports[1]}", "")
-    assert [service.grpc for service in services] == [f"127.0.0.1:{port}" for port in ports] + [""]
+    assert [service.grpc for service in services] == [f"127.0.0.1:{port}" for port in (asked, *ports)] + [""]
     assert gateway["TWINSPARK_GATEWAY_ENGINE"] == f"127.0.0.1:{ports[0]}"
+    asking = (
+        first["TWINSPARK_ENGINE_GRAMMAR"],
+        second["TWINSPARK_ENGINE_GRAMMAR"],
+        gateway["TWINSPARK_GATEWAY_GRAMMAR"],
+    )
+    assert asking == (f"127.0.0.1:{asked}",) * 3
 
 
 def test_a_run_folder_has_one_launcher_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

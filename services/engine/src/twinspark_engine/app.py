@@ -17,6 +17,8 @@ from twinspark_engine.errors import RankLostError
 from twinspark_engine.kv_cache.block_reservations import BLOCK_TOKENS
 from twinspark_engine.kv_cache.memory_rule import AdmissionRule
 from twinspark_engine.loop import EngineLoop, Stop, Wake
+from twinspark_engine.masks.client import GrammarClient
+from twinspark_engine.masks.source import NO_MASKS, MaskAccess
 from twinspark_engine.metrics import StatsCollector
 from twinspark_engine.ranks.follower import Follower, StopFollower
 from twinspark_engine.ranks.gloo_group import form_gloo_group
@@ -32,7 +34,7 @@ from twinspark_engine.ranks.transport import LocalTransport, Transport
 from twinspark_engine.scheduler.limits import SchedulerLimits
 from twinspark_engine.scheduler.scheduler import Scheduler
 from twinspark_engine.servicer import EngineDescription, EngineServicer
-from twinspark_engine.settings import Settings, agreed_values
+from twinspark_engine.settings import Settings, agreed_values, mask_timeout_seconds
 from twinspark_engine.step_thread import StepThread, log_thread_failure
 from twinspark_engine.streams import EventLoopListener, RequestStreams
 from twinspark_rpc import AddressTakenError, RpcServer, open_channel
@@ -65,13 +67,16 @@ async def _serve_leader(settings: Settings, checkpoint: Checkpoint, values: Agre
     group, transport = _build_group(settings, values, on_lost)
     admission = AdmissionRule(settings.memory_admit_mib * MIB, checkpoint.scratch_bytes)
     scheduler = Scheduler(_scheduler_limits(settings, checkpoint), admission)
-    loop = EngineLoop(scheduler, group, lambda: checkpoint.load(transport), listener, time.monotonic)
+    client = _open_grammar(settings, checkpoint)
+    masks = _mask_access(settings, client)
+    loop = EngineLoop(scheduler, group, lambda: checkpoint.load(transport, masks), listener, time.monotonic)
     bounds = RequestBounds(
         vocabulary_size=checkpoint.vocabulary_size,
         max_top_logprobs=settings.max_top_logprobs,
         seed_salt=settings.seed_salt,
         eos_token_ids=frozenset(checkpoint.eos_token_ids),
         masked_token_ids=checkpoint.masked_token_ids,
+        has_grammar_service=client is not None,
     )
     servicer = EngineServicer(loop, streams, listener, _describe(settings, checkpoint, values), bounds)
     registry.register(StatsCollector(loop.stats))
@@ -80,6 +85,8 @@ async def _serve_leader(settings: Settings, checkpoint: Checkpoint, values: Agre
         return await _run_to_end(server, StepThread(loop.run), servicer.drain, lambda: loop.post(Stop()))
     finally:
         streams.fail_all(RankLostError())
+        if client is not None:
+            await client.close()
 
 
 async def _serve_follower(settings: Settings, checkpoint: Checkpoint, values: AgreedValues) -> int:
@@ -90,12 +97,18 @@ async def _serve_follower(settings: Settings, checkpoint: Checkpoint, values: Ag
         asyncio.run_coroutine_threadsafe(server.set_serving(is_joined), event_loop)
 
     transport = _build_transport(settings)
-    follower = Follower(transport, lambda: checkpoint.load(transport), on_joined)
+    client = _open_grammar(settings, checkpoint)
+    masks = _mask_access(settings, client)
+    follower = Follower(transport, lambda: checkpoint.load(transport, masks), on_joined)
     thread = StepThread(follower.run)
     servicer = RankServicer(settings.rank, values, follower, lambda _differences: thread.refuse())
     server.add(add_RankServiceServicer_to_server, servicer, "twinspark.engine.v1.RankService")
     # No drain of its own: the stop of the server waits for Follow, which ends when rank 0 has drained.
-    return await _run_to_end(server, thread, None, lambda: follower.post(StopFollower()))
+    try:
+        return await _run_to_end(server, thread, None, lambda: follower.post(StopFollower()))
+    finally:
+        if client is not None:
+            await client.close()
 
 
 async def _run_to_end(
@@ -133,6 +146,17 @@ def _build_group(settings: Settings, values: AgreedValues, on_lost: Callable[[],
     transport = _build_transport(settings)
     leader_settings = LeaderSettings(settings.group_host, settings.exchange_timeout_ms / 1000)
     return Leader(leader_settings, values, transport, links, asyncio.get_running_loop()), transport
+
+
+def _open_grammar(settings: Settings, checkpoint: Checkpoint) -> GrammarClient | None:
+    if not settings.grammar:
+        return None
+    channel = open_channel(settings.grammar, settings, max_backoff_seconds=0.5)
+    return GrammarClient(channel, checkpoint.vocabulary_size)
+
+
+def _mask_access(settings: Settings, client: GrammarClient | None) -> MaskAccess:
+    return NO_MASKS if client is None else MaskAccess(client, mask_timeout_seconds(settings))
 
 
 def _build_transport(settings: Settings) -> PairTransport:

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from twinspark_engine.masks.source import MaskAccess
 from twinspark_engine.ranks.group import LoadedRank
 from twinspark_engine.ranks.transport import Transport
 from twinspark_engine.settings import Settings
@@ -22,7 +23,7 @@ class Checkpoint:
     context_tokens: int
     """Prompt and output tokens of a request at most; the blocks hold one such request at least."""
     checkpoint_hash: str
-    load: Callable[[Transport], LoadedRank]
+    load: Callable[[Transport, MaskAccess], LoadedRank]
     """Loads this rank's weights; called once, from the step thread. Raises CheckpointError."""
     pool_tokens: int = 1
     """Positions that share one key of the indexer."""

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from twinspark.engine.v1 import engine_pb2 as pb
-from twinspark_engine.errors import InvalidFieldError, UnsupportedFieldError
-from twinspark_engine.request import FinishReason, Limits, Request, SamplingParams
+from twinspark.grammar.v1 import grammar_pb2
+from twinspark_engine.errors import GrammarUnavailableError, InvalidFieldError, UnsupportedFieldError
+from twinspark_engine.request import FinishReason, Grammar, Limits, Request, SamplingParams
 from twinspark_engine.scheduler.events import Admitted, Event, Finished, PromptLogprobsKnown, TokensCommitted
 from twinspark_engine.scheduler.plan import TokenLogprobs
 from twinspark_engine.seeds import final_seed, seed_for
@@ -29,10 +30,15 @@ class RequestBounds:
     eos_token_ids: frozenset[int]
     masked_token_ids: frozenset[int]
     """Never drawn."""
+    has_grammar_service: bool = False
+    """Whether requests may be constrained."""
 
 
 def request_from_proto(message: pb.GenerateRequest, bounds: RequestBounds) -> Request:
-    """A checked request with every default filled in. Raises InvalidFieldError or UnsupportedFieldError."""
+    """A checked request with every default filled in.
+
+    Raises InvalidFieldError, UnsupportedFieldError, or GrammarUnavailableError for a request that is right otherwise.
+    """
     _refuse_unsupported(message)
     _check(0 < len(message.request_id) <= MAX_REQUEST_ID_LENGTH, "request_id", "must have 1 to 256 characters")
     prompt = tuple(message.prompt_token_ids)
@@ -41,7 +47,7 @@ def request_from_proto(message: pb.GenerateRequest, bounds: RequestBounds) -> Re
     _check(message.priority in pb.Priority.values(), "priority", "must be one of the priorities")
     num_prior = message.num_prior_output_tokens
     _check(num_prior < len(prompt), "num_prior_output_tokens", "must be smaller than the prompt")
-    return Request(
+    request = Request(
         request_id=message.request_id,
         prompt_token_ids=prompt,
         sampling=_sampling(message.sampling, prompt[: len(prompt) - num_prior], bounds),
@@ -50,7 +56,11 @@ def request_from_proto(message: pb.GenerateRequest, bounds: RequestBounds) -> Re
         num_prompt_top_logprobs=_num_top(message, "prompt_logprobs", bounds),
         num_prior_output_tokens=num_prior,
         is_background=message.priority == pb.PRIORITY_BACKGROUND,
+        grammar=_grammar(message),
     )
+    if request.grammar is not None and not bounds.has_grammar_service:
+        raise GrammarUnavailableError
+    return request
 
 
 def event_to_proto(event: Event) -> pb.GenerateResponse:
@@ -102,7 +112,6 @@ def _finished_to_proto(event: Finished) -> pb.Finished:
 def _refuse_unsupported(message: pb.GenerateRequest) -> None:
     asked = {
         "images": bool(message.images),
-        "grammar": message.HasField("grammar"),
         "draft_mode": message.draft_mode not in (pb.DRAFT_MODE_UNSPECIFIED, pb.DRAFT_MODE_OFF),
     }
     for field, is_asked in asked.items():
@@ -149,6 +158,21 @@ def _limits(limits: pb.Limits, num_prior_output_tokens: int, bounds: RequestBoun
         leaves_some = len(never_first) < bounds.vocabulary_size
         _check(leaves_some, "limits.min_tokens", "must be 0 where end tokens and stop ids leave no other token")
     return Limits(limits.max_tokens, stop_token_ids, limits.ignore_eos, limits.min_tokens)
+
+
+def _grammar(message: pb.GenerateRequest) -> Grammar | None:
+    if not message.HasField("grammar"):
+        return None
+    grammar, limits = message.grammar, message.limits
+    _check(bool(grammar.handle), "grammar.handle", "must not be empty")
+    kinds = grammar_pb2.GrammarKind.values()
+    _check(grammar.kind != 0 and grammar.kind in kinds, "grammar.kind", "must be one of the kinds")
+    _check(grammar.start in pb.GrammarStart.values(), "grammar.start", "must be one of the starts")
+    # Where a grammar is complete only ids that end the output are left.
+    _check(limits.min_tokens == 0, "limits.min_tokens", "must be 0 together with a grammar")
+    _check(not limits.ignore_eos, "limits.ignore_eos", "must be false together with a grammar")
+    is_late = grammar.start == pb.GRAMMAR_START_AFTER_THINKING
+    return Grammar(grammar.handle, grammar.kind, grammar.source, starts_after_thinking=is_late)
 
 
 def _num_top(message: pb.GenerateRequest, field: str, bounds: RequestBounds) -> int | None:

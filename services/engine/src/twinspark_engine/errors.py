@@ -2,6 +2,7 @@
 
 import grpc
 
+from twinspark_engine.request import ConstraintFailure
 from twinspark_rpc import ServiceError
 
 
@@ -92,6 +93,71 @@ class RankLostError(ServiceError):
 
     def __init__(self) -> None:
         super().__init__("a rank of the engine is lost; the group is being formed again")
+
+
+class GrammarUnavailableError(ServiceError):
+    """A request asks for a grammar, and this engine has no grammar service."""
+
+    REASON = "GRAMMAR_UNAVAILABLE"
+    CODE = grpc.StatusCode.UNAVAILABLE
+
+    def __init__(self) -> None:
+        super().__init__("grammar: the engine has no grammar service")
+
+
+class GrammarLostError(ServiceError):
+    """A rank cannot reach its grammar service, or lost it in mid-request; it comes back by itself."""
+
+    REASON = "GRAMMAR_LOST"
+    CODE = grpc.StatusCode.UNAVAILABLE
+    RETRYABLE = True
+
+    def __init__(self) -> None:
+        super().__init__("the grammar service was lost")
+
+
+class GrammarSlowError(ServiceError):
+    """The grammar service had no mask in time, or is too busy to compile."""
+
+    REASON = "GRAMMAR_SLOW"
+    CODE = grpc.StatusCode.UNAVAILABLE
+    RETRYABLE = True
+
+    def __init__(self) -> None:
+        super().__init__("the grammar service did not answer in time")
+
+
+class GrammarStuckError(ServiceError):
+    """The grammar leads to where no token is allowed that may be drawn, or refuses one that was drawn."""
+
+    REASON = "GRAMMAR_STUCK"
+    CODE = grpc.StatusCode.INTERNAL
+
+    def __init__(self) -> None:
+        super().__init__("the grammar allows no token after the output so far")
+
+
+class GrammarRefusedError(ServiceError):
+    """The grammar does not compile, its handle is another grammar's, or an id that ends the output does not fit it."""
+
+    REASON = "GRAMMAR_REFUSED"
+    CODE = grpc.StatusCode.INVALID_ARGUMENT
+
+    def __init__(self) -> None:
+        super().__init__("grammar: the grammar service refuses it", field="grammar")
+
+
+def constraint_error(failure: ConstraintFailure) -> ServiceError:
+    """The status with which a request ends."""
+    match failure:
+        case ConstraintFailure.SLOW:
+            return GrammarSlowError()
+        case ConstraintFailure.LOST:
+            return GrammarLostError()
+        case ConstraintFailure.STUCK:
+            return GrammarStuckError()
+        case ConstraintFailure.REFUSED:
+            return GrammarRefusedError()
 
 
 class StaleEpochError(ServiceError):

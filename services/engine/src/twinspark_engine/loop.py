@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from twinspark_engine.errors import RankLostError
+from twinspark_engine.errors import RankLostError, constraint_error
 from twinspark_engine.memory import MemoryAccount
 from twinspark_engine.ranks.group import Group, LoadedRank
 from twinspark_engine.ranks.transport import TransportError
@@ -239,6 +239,8 @@ class EngineLoop:
         stats.steps_total += 1
         stats.prefill_us_total += result.prefill_us
         stats.decode_us_total += result.decode_us
+        stats.mask_wait_us_total += result.mask_wait_us
+        stats.masked_rows_total += result.num_masked_rows
         stats.prompt_tokens_total = prompt_tokens_total
         self._report(self._scheduler.apply(result, now), now)
         if plan.report_memory:
@@ -246,9 +248,13 @@ class EngineLoop:
 
     def _report(self, events: Sequence[RequestEvent], now: float) -> None:
         """Count and send events, in this order: a caller that has heard the end of its request finds it counted."""
+        failed = self._scheduler.take_failed()
+        self.stats.requests_failed_total += len(failed)
         self._count(events, now)
-        if events:
-            self._listener.on_outcomes(events)
+        outcomes: list[Outcome] = [*events]
+        outcomes += [RequestFailed(request_id, constraint_error(failure)) for request_id, failure in failed]
+        if outcomes:
+            self._listener.on_outcomes(outcomes)
 
     def _count(self, events: Sequence[RequestEvent], now: float) -> None:
         stats, scheduler = self.stats, self._scheduler
@@ -294,6 +300,8 @@ class EngineLoop:
             log.info("group_not_formed", reason=reason)
         self._is_serving, self._last_failure = False, reason
         dropped = self._scheduler.drop_all()
+        if self._loaded is not None:
+            self._loaded.runner.reset()
         self._plans.clear()
         self.stats.requests_failed_total += len(dropped)
         self._count([], self._clock())

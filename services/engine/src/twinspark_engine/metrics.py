@@ -27,6 +27,11 @@ COUNTERS: dict[str, tuple[str, Callable[[Stats], float]]] = {
     "twinspark_engine_steps": ("Steps executed.", lambda s: s.steps_total),
     "twinspark_engine_prefill_seconds": ("Time spent in prefill forwards.", lambda s: s.prefill_us_total / 1e6),
     "twinspark_engine_decode_seconds": ("Time spent in decode forwards.", lambda s: s.decode_us_total / 1e6),
+    "twinspark_engine_mask_wait_seconds": (
+        "Time that steps waited for token masks after their logits were there.",
+        lambda s: s.mask_wait_us_total / 1e6,
+    ),
+    "twinspark_engine_masked_rows": ("Rows drawn under a token mask.", lambda s: s.masked_rows_total),
     "twinspark_engine_epochs": ("Times that the group of ranks was formed.", lambda s: s.epochs_total),
 }
 """Name without the suffix _total, which the exposition adds: help text and value."""

@@ -10,6 +10,7 @@ from twinspark_engine.checkpoint import Checkpoint
 from twinspark_engine.kv_cache.block_reservations import BLOCK_TOKENS, BlockReservations
 from twinspark_engine.kv_cache.memory_rule import LoadNeeds, check_load
 from twinspark_engine.machine_check import check_machine
+from twinspark_engine.masks.source import MaskAccess
 from twinspark_engine.memory import KvPool, MemoryAccount, MemoryBudget, MemorySource, measure_memory
 from twinspark_engine.memory_sources import build_memory_source
 from twinspark_engine.model.config import ModelConfig
@@ -59,7 +60,7 @@ def open_checkpoint(settings: Settings) -> Checkpoint:
         masked_token_ids=limits.masked_token_ids,
         context_tokens=context_tokens,
         checkpoint_hash=checkpoint_hash(settings.model),
-        load=lambda transport: load_rank(settings, config, limits, num_blocks, transport),
+        load=lambda transport, masks: load_rank(settings, config, limits, num_blocks, transport, masks),
         pool_tokens=config.index_kpool,
         num_blocks=num_blocks,
         scratch_bytes=partial(
@@ -69,7 +70,12 @@ def open_checkpoint(settings: Settings) -> Checkpoint:
 
 
 def load_rank(
-    settings: Settings, config: ModelConfig, limits: RunnerLimits, num_blocks: int, transport: Transport
+    settings: Settings,
+    config: ModelConfig,
+    limits: RunnerLimits,
+    num_blocks: int,
+    transport: Transport,
+    masks: MaskAccess,
 ) -> LoadedRank:
     """Weights, state, model and runner of this rank, in the thread that will use them.
 
@@ -87,7 +93,7 @@ def load_rank(
     model = Model(config, weights, transport)
     sampling_bytes = SLOT_COLUMN_BYTES * model.num_vocab_columns
     state = _allocate_state(settings, config, limits, num_blocks, source, sampling_bytes)
-    runner = Runner(model, state, transport, limits)
+    runner = Runner(model, state, transport, limits, masks)
     fixed = state.nbytes - state.kv_nbytes + runner.slot_table_bytes
     parts = {"weights": weights.nbytes, "kv": state.kv_nbytes, "state": fixed}
     log.info("weights_loaded", seconds=round(time.monotonic() - started, 3), **parts)

@@ -13,6 +13,31 @@ class FinishReason(enum.Enum):
     """max_tokens or the context was reached."""
 
 
+class ConstraintFailure(enum.IntEnum):
+    """Why a request cannot go on under its grammar. The larger one counts where ranks met different ones."""
+
+    SLOW = 1
+    """A rank had no mask in time."""
+    LOST = 2
+    """A rank lost its grammar service, or has none."""
+    STUCK = 3
+    """The grammar allows no token that may be drawn, or refuses one that was."""
+    REFUSED = 4
+    """The grammar service refuses the grammar, its handle or the stop ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What constrains output: by handle, and by source for a grammar service that lacks it."""
+
+    handle: str
+    kind: int
+    """How the source is to be read: a number of twinspark.grammar.v1.GrammarKind."""
+    source: str
+    starts_after_thinking: bool = False
+    """It constrains from the token after the first end-of-thinking token on, else from the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
     """How a token is drawn.
@@ -82,6 +107,8 @@ class Request:
     """Trailing prompt ids that count as output for penalties, min_tokens and usage."""
     is_background: bool = False
     """Gives its slot up to a waiting foreground request, and is then run again from its prompt."""
+    grammar: Grammar | None = None
+    """What every output token is allowed by; None: unconstrained."""
 
     @property
     def num_prompt_tokens(self) -> int:

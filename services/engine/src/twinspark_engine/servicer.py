@@ -125,6 +125,8 @@ class EngineServicer(EngineServiceServicer):
             steps_total=stats.steps_total,
             prefill_us_total=stats.prefill_us_total,
             decode_us_total=stats.decode_us_total,
+            mask_wait_us_total=stats.mask_wait_us_total,
+            masked_rows_total=stats.masked_rows_total,
             epoch=stats.epochs_total,
             slot_admissions_total=stats.slot_admissions_total,
             quiet_ms=0 if last_token_at is None else max(0, int((self._clock() - last_token_at) * 1000)),

@@ -128,6 +128,18 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
         le=600_000,
         description="Milliseconds after which a silent rank counts as lost, in an exchange and on its idle connection.",
     )
+    grammar: Annotated[str, LOCAL] = Field(
+        "",
+        description="host:port of this rank's grammar service, or several separated by commas; empty: requests with a "
+        "grammar are refused.",
+    )
+    mask_timeout_ms: Annotated[int, LOCAL] = Field(
+        0,
+        ge=0,
+        le=600_000,
+        description="Milliseconds that a step waits at most for token masks before the requests that lack theirs end; "
+        "below EXCHANGE_TIMEOUT_MS; 0: a quarter of that.",
+    )
     threads: Annotated[int, LOCAL] = Field(1, ge=1, le=256, description="Threads of one CPU op on this rank.")
     seed_salt: Annotated[int, AGREE] = Field(
         0, ge=0, lt=2**63, description="Mixed into the seed that a request without one gets from its prompt."
@@ -149,12 +161,20 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
         for name in ("chunk_tokens_beside_decoders", "chunk_tokens_alone"):
             if getattr(self, name) % CELL_TOKENS:
                 raise ValueError(f"{name} must be a multiple of {CELL_TOKENS}, not {getattr(self, name)}")
+        if self.mask_timeout_ms >= self.exchange_timeout_ms:
+            most = self.exchange_timeout_ms
+            raise ValueError(f"mask_timeout_ms must be below exchange_timeout_ms, {most}, not {self.mask_timeout_ms}")
         if self.rank >= self.world_size:
             raise ValueError(f"rank {self.rank} needs a world_size above it, not {self.world_size}")
         expected = self.world_size - 1 if self.rank == 0 else 0
         if len(self.peers) != expected:
             raise ValueError(f"rank {self.rank} of {self.world_size} needs {expected} peers, not {len(self.peers)}")
         return self
+
+
+def mask_timeout_seconds(settings: Settings) -> float:
+    """Time that a step waits for masks at most."""
+    return (settings.mask_timeout_ms or settings.exchange_timeout_ms // 4) / 1000
 
 
 def scope_of(name: str) -> Scope:

@@ -33,6 +33,10 @@ class Stats:
     steps_total: int = 0
     prefill_us_total: int = 0
     decode_us_total: int = 0
+    mask_wait_us_total: int = 0
+    """Time that the step thread waited for token masks after the logits were there."""
+    masked_rows_total: int = 0
+    """Rows drawn under a token mask."""
     epochs_total: int = 0
     """Times that the group of ranks was formed."""
     slot_admissions_total: tuple[int, ...] = ()

@@ -14,11 +14,14 @@ from starlette.types import ASGIApp
 
 from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
+from twinspark_gateway.clients.grammar import GrammarClient
+from twinspark_gateway.clients.grammar_monitor import GrammarMonitor
 from twinspark_gateway.gateway import Gateway
 from twinspark_gateway.metrics import EngineCollector, GatewayMetrics
 from twinspark_gateway.prompt.prompt_history import build_history
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import load_tokenizer
+from twinspark_gateway.reply.answer_check import Checking
 from twinspark_gateway.request_log import build_request_log
 from twinspark_gateway.routes import (
     chat_completions,
@@ -80,14 +83,18 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
             stale_seconds=settings.engine_timeout_seconds,
             is_strict=settings.health_mode == "strict",
         )
-        collectors = (EngineCollector(monitor), ProcessCollector(registry=None), PlatformCollector(registry=None))
-        for collector in (*collectors, GCCollector(registry=CollectorRegistry())):
+        grammar, grammar_monitor = _connect_grammar(settings, metrics)
+        collectors = (EngineCollector(monitor, grammar_monitor), GCCollector(registry=CollectorRegistry()))
+        for collector in (*collectors, ProcessCollector(registry=None), PlatformCollector(registry=None)):
             registry.register(collector)
         metrics.watch_tasks(asyncio.get_running_loop())
         app.state.gateway = Gateway(
             settings=settings,
             engine=engine,
             monitor=monitor,
+            grammar=grammar,
+            grammar_monitor=grammar_monitor,
+            checking=Checking(settings.check_seconds, metrics.note_check),
             metrics=metrics,
             drain=drain,
             tokenizer=tokenizer,
@@ -101,11 +108,14 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         if keyring is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, keyring.reload)
         await monitor.poll()
-        polling = asyncio.create_task(monitor.run())
+        polling = [asyncio.create_task(each.run()) for each in (monitor, grammar_monitor) if each is not None]
         yield
-        polling.cancel()
-        await asyncio.gather(polling, return_exceptions=True)
+        for task in polling:
+            task.cancel()
+        await asyncio.gather(*polling, return_exceptions=True)
         await engine.close()
+        if grammar is not None:
+            await grammar.close()
         if request_log is not None:
             request_log.close()
 
@@ -131,6 +141,20 @@ def build_app(settings: Settings, drain: Drain) -> ASGIApp:
         request_log=request_log,
     )
     return _allow_origins(layered, settings.cors_origins)
+
+
+def _connect_grammar(
+    settings: Settings, metrics: GatewayMetrics
+) -> tuple[GrammarClient, GrammarMonitor] | tuple[None, None]:
+    if not settings.grammar:
+        return None, None
+    grammar = GrammarClient(
+        settings.grammar,
+        settings,
+        timeout_seconds=settings.grammar_timeout_seconds,
+        note_compile=metrics.note_compile,
+    )
+    return grammar, GrammarMonitor(grammar, poll_seconds=settings.engine_poll_seconds)
 
 
 def _allow_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:

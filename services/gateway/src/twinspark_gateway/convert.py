@@ -11,6 +11,7 @@ from twinspark_gateway.generation import (
     Event,
     Finished,
     Generation,
+    Grammar,
     KvPool,
     MemoryBudget,
     PromptLogprobs,
@@ -43,6 +44,8 @@ COUNTERS = (
     "steps_total",
     "prefill_us_total",
     "decode_us_total",
+    "mask_wait_us_total",
+    "masked_rows_total",
 )
 # JSON has no infinity; OpenAI writes this for a token that cannot come.
 LEAST_LOGPROB = -9999.0
@@ -75,12 +78,21 @@ def generation_to_proto(generation: Generation) -> pb.GenerateRequest:
         ),
         draft_mode=pb.DRAFT_MODE_UNSPECIFIED if generation.draft else pb.DRAFT_MODE_OFF,
         priority=pb.PRIORITY_BACKGROUND if generation.is_background else pb.PRIORITY_UNSPECIFIED,
+        grammar=_grammar_to_proto(generation.grammar),
+        num_prior_output_tokens=generation.num_prior_output_tokens,
     )
     if generation.num_top_logprobs is not None:
         request.logprobs.num_top = generation.num_top_logprobs
     if generation.num_top_prompt_logprobs is not None:
         request.prompt_logprobs.num_top = generation.num_top_prompt_logprobs
     return request
+
+
+def _grammar_to_proto(grammar: Grammar | None) -> pb.Grammar | None:
+    if grammar is None:
+        return None
+    start = pb.GRAMMAR_START_AFTER_THINKING if grammar.starts_after_thinking else pb.GRAMMAR_START_AT_ONCE
+    return pb.Grammar(handle=grammar.handle, kind=grammar.kind, source=grammar.source, start=start)
 
 
 def event_from_proto(response: pb.GenerateResponse) -> Event | None:

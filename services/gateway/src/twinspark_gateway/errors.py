@@ -106,6 +106,13 @@ def engine_unavailable(why: str) -> ApiError:
     return ApiError(503, f"The engine takes no requests now: {why}.", type=SERVER_ERROR, headers=dict(RETRY))
 
 
+def grammar_unavailable(why: str, *, retryable: bool = True) -> ApiError:
+    """Build the 503 of a request that needs the grammar service, which does not serve it now."""
+    headers = dict(RETRY if retryable else NO_RETRY)
+    message = f"Structured output and forced tool calls are not available now: {why}."
+    return ApiError(503, message, type=SERVER_ERROR, headers=headers)
+
+
 def internal_failure() -> ApiError:
     """Build the 500 that hides what went wrong; the log has it, under the request's id."""
     return ApiError(500, "The server failed to process the request.", type=SERVER_ERROR)

@@ -8,16 +8,20 @@ from starlette.requests import Request
 
 from twinspark_gateway.clients.engine import EngineClient
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
+from twinspark_gateway.clients.grammar import GrammarClient
+from twinspark_gateway.clients.grammar_monitor import GrammarMonitor
 from twinspark_gateway.errors import context_overflow, invalid, unknown_model
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.metrics import GatewayMetrics
 from twinspark_gateway.prompt.prompt_history import PromptHistory
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.tokenizer import Tokenizer
+from twinspark_gateway.reply.answer_check import Checking
 from twinspark_gateway.schemas.fields import refuse
 from twinspark_gateway.schemas.logprobs import TokenNames
 from twinspark_gateway.schemas.responses.store import ResponseStore
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
+from twinspark_gateway.schemas.thinking import ThinkingDefaults
 from twinspark_gateway.settings import Settings
 from twinspark_gateway.web.body import read_json_object
 from twinspark_gateway.web.drain import Drain
@@ -30,6 +34,10 @@ class Gateway:
     settings: Settings
     engine: EngineClient
     monitor: EngineMonitor
+    # None where no grammar service is set: what needs one is refused.
+    grammar: GrammarClient | None
+    grammar_monitor: GrammarMonitor | None
+    checking: Checking
     metrics: GatewayMetrics
     drain: Drain
     # None where the checkpoint's folder has no tokenizer.json.
@@ -41,6 +49,11 @@ class Gateway:
     # None where no request log is written.
     history: PromptHistory | None
     started_at: int
+
+    @property
+    def thinking_defaults(self) -> ThinkingDefaults:
+        """What a chat request gets that says nothing about its reasoning."""
+        return ThinkingDefaults(self.settings.reasoning_effort, self.settings.thinking_budget)
 
     async def read_body(self, request: Request) -> dict[str, Any]:
         """Read the request's JSON object within the limits of the settings."""

@@ -1,5 +1,6 @@
 """What the gateway asks of the engine and what it hears back: plain data, without protobuf."""
 
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,28 @@ class Sampling:
     seed: int | None = None
 
 
+class GrammarKind(enum.IntEnum):
+    """How a grammar's source is to be read; the numbers are those of twinspark.grammar.v1.GrammarKind."""
+
+    JSON_SCHEMA = 1
+    REGEX = 2
+    EBNF = 3
+    JSON_OBJECT = 5
+    CHOICE = 6
+    TOOL_CALLS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A compiled grammar that the output follows; the source too, so that any replica can compile what it lacks."""
+
+    handle: str
+    kind: GrammarKind
+    source: str
+    # True: it constrains from the token after the first end-of-thinking token on, and the output cannot end before.
+    starts_after_thinking: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """One call of Generate: one prompt, one choice."""
@@ -45,6 +68,10 @@ class Generation:
     draft: bool = True
     # True: the request yields its slot to foreground requests, and is run again. The reply is the same.
     is_background: bool = False
+    # None: any output.
+    grammar: Grammar | None = None
+    # The last ids of the prompt that count as output, for penalties, min_tokens and usage.
+    num_prior_output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

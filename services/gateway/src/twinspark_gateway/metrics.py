@@ -8,9 +8,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from twinspark_gateway.clients.engine_monitor import EngineMonitor
+from twinspark_gateway.clients.grammar_monitor import GrammarMonitor
 from twinspark_gateway.request_record import RequestRecord
 
 PREFIX = "twinspark_gateway_"
+_COMPILE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
 _LATENCY_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 # Ours (after the prefix), the engine's gauge, what it says, vLLM's name.
@@ -29,7 +31,7 @@ _COUNTERS = (
     (
         "engine_cancelled_requests_total",
         "requests_cancelled_total",
-        "Requests whose call was cancelled: clients that left, and stop strings that ended a reply.",
+        "Requests whose call was cancelled: clients that left, stop strings that matched, spent thinking budgets.",
         None,
     ),
     (
@@ -42,6 +44,7 @@ _COUNTERS = (
     ("engine_cached_tokens_total", "cached_tokens_total", "Prompt tokens from stored prefixes.", None),
     ("engine_output_tokens_total", "output_tokens_total", "Output tokens.", "generation_tokens_total"),
     ("engine_steps_total", "steps_total", "Steps executed.", None),
+    ("engine_masked_rows_total", "masked_rows_total", "Rows drawn under a token mask.", None),
     ("engine_drafted_tokens_total", "drafted_tokens_total", "Proposed tokens.", "spec_decode_num_draft_tokens_total"),
     (
         "engine_accepted_tokens_total",
@@ -53,19 +56,28 @@ _COUNTERS = (
 _SECONDS = (
     ("engine_prefill_seconds_total", "prefill_us_total", "Time in prefill forwards."),
     ("engine_decode_seconds_total", "decode_us_total", "Time in decode forwards."),
+    (
+        "engine_mask_wait_seconds_total",
+        "mask_wait_us_total",
+        "Time that steps waited for token masks after their logits were there.",
+    ),
 )
 
 
 class EngineCollector(Collector):
-    """Exposes the monitor's last copy of the engine's statistics. Called in any thread."""
+    """Exposes what the monitors know of the engine and of the grammar service. Called in any thread."""
 
-    def __init__(self, monitor: EngineMonitor) -> None:
+    def __init__(self, monitor: EngineMonitor, grammar: GrammarMonitor | None) -> None:
         self._monitor = monitor
+        self._grammar = grammar
 
     def collect(self) -> Iterator[Metric]:
         """Give the engine's metrics; only whether it is up while no copy exists."""
         up = 1.0 if self._monitor.problem is None else 0.0
         yield GaugeMetricFamily(f"{PREFIX}engine_up", "Whether the engine takes requests.", up)
+        if self._grammar is not None:
+            up = 1.0 if self._grammar.is_serving else 0.0
+            yield GaugeMetricFamily(f"{PREFIX}grammar_up", "Whether the grammar service takes calls.", up)
         stalled = len(self._monitor.find_stalls())
         yield GaugeMetricFamily(f"{PREFIX}stalled_requests", "Requests without a token for too long.", stalled)
         stats, age = self._monitor.stats, self._monitor.age_seconds
@@ -127,6 +139,24 @@ class GatewayMetrics:
             f"{PREFIX}client_disconnections_total", "Requests whose client left early.", registry=registry
         )
         self._inflight = Gauge(f"{PREFIX}inflight_requests", "Generating requests in progress.", registry=registry)
+        self._compilations = Counter(
+            f"{PREFIX}grammar_compilations_total",
+            "Calls of the grammar service's Compile by outcome: compiled, refused, unavailable, failed.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._compile_seconds = Histogram(
+            f"{PREFIX}grammar_compile_seconds",
+            "Time of a call of Compile, also where the grammar was compiled already.",
+            registry=registry,
+            buckets=_COMPILE_BUCKETS,
+        )
+        self._checks = Counter(
+            f"{PREFIX}schema_checks_total",
+            "Answers whose schema masks do not wholly enforce, by outcome: valid, violated, unchecked.",
+            ["outcome"],
+            registry=registry,
+        )
         self.num_inflight = 0
         # Generating requests that ended, and those of them that failed.
         self.num_requests = 0
@@ -148,6 +178,15 @@ class GatewayMetrics:
     def watch_tasks(self, loop: asyncio.AbstractEventLoop) -> None:
         """Show how many tasks the loop has whenever the metrics are read."""
         self._tasks.set_function(lambda: len(asyncio.all_tasks(loop)))
+
+    def note_compile(self, outcome: str, seconds: float) -> None:
+        """Count a call of Compile."""
+        self._compilations.labels(outcome).inc()
+        self._compile_seconds.observe(seconds)
+
+    def note_check(self, outcome: str) -> None:
+        """Count an answer that was checked against its schema."""
+        self._checks.labels(outcome).inc()
 
     def change_inflight(self, change: int) -> None:
         """Note that a generating request began (1) or ended (-1)."""

@@ -28,6 +28,11 @@ class RequestRecord:
     max_tokens: int | None = None
     num_choices: int = 0
     thinking: bool | None = None
+    # What the template was told, and the number of the token that may not reason any more.
+    effort: str | None = None
+    thinking_budget: int | None = None
+    # Choices whose reasoning the budget closed.
+    num_closed: int = 0
     # Turns of the conversation whose reasoning was put back.
     restored_turns: int | None = None
     finish_reasons: list[str] = field(default_factory=list)
@@ -36,7 +41,9 @@ class RequestRecord:
     queue_seconds: float | None = None
     prefill_seconds: float | None = None
     decode_seconds: float | None = None
-    # Output tokens after each choice's first, and the rounds that they took.
+    # Prompt tokens that one choice had computed at most.
+    num_prefilled_tokens: int = 0
+    # Output tokens after each call's first, and the rounds that they took.
     num_decoded_tokens: int = 0
     num_rounds: int = 0
     # Generating requests when this one began, itself included.
@@ -56,12 +63,14 @@ class RequestRecord:
     def note_end(self, ended: Ended) -> None:
         """Note how a choice ended."""
         self.finish_reasons.append(ended.finish_reason)
-        if ended.finished is not None:
-            self.queue_seconds = max(self.queue_seconds or 0.0, ended.finished.queue_s)
-            self.prefill_seconds = max(self.prefill_seconds or 0.0, ended.finished.prefill_s)
-            self.decode_seconds = max(self.decode_seconds or 0.0, ended.finished.decode_s)
-            self.num_decoded_tokens += max(0, ended.finished.output_tokens - 1)
-            self.num_rounds += ended.finished.num_rounds
+        self.num_closed += ended.was_closed
+        timings = ended.timings
+        self.queue_seconds = max(self.queue_seconds or 0.0, timings.queue_seconds)
+        self.prefill_seconds = max(self.prefill_seconds or 0.0, timings.prefill_seconds)
+        self.num_prefilled_tokens = max(self.num_prefilled_tokens, timings.num_prefilled_tokens)
+        self.decode_seconds = max(self.decode_seconds or 0.0, timings.decode_seconds)
+        self.num_decoded_tokens += timings.num_decoded_tokens
+        self.num_rounds += timings.num_rounds
 
     @property
     def outcome(self) -> str:
@@ -96,6 +105,9 @@ class RequestRecord:
         return {
             "stream": self.stream,
             "thinking": self.thinking,
+            "effort": self.effort,
+            "thinking_budget": self.thinking_budget,
+            "budget_closed": self.num_closed if self.thinking_budget is not None else None,
             "restored_turns": self.restored_turns or None,
             "max_tokens": self.max_tokens,
             "choices": self.num_choices,
@@ -107,9 +119,7 @@ class RequestRecord:
             "first_token_seconds": round(first - self.started, 4) if first is not None else None,
             "queue_seconds": self.queue_seconds,
             "prefill_seconds": self.prefill_seconds,
-            "prefill_tokens_per_second": _rate(usage.prompt_tokens - usage.cached_tokens, self.prefill_seconds)
-            if usage
-            else None,
+            "prefill_tokens_per_second": _rate(self.num_prefilled_tokens, self.prefill_seconds),
             "decode_seconds": self.decode_seconds,
             "decode_tokens_per_second": _rate(self.num_decoded_tokens, self.decode_seconds),
             "tokens_per_round": _rate(self.num_decoded_tokens, self.num_rounds),

@@ -20,6 +20,9 @@ class Settings(ServiceSettings, ChannelSettings):
     host: str = Field("127.0.0.1", description="Address that the HTTP listener binds.")
     port: int = Field(8000, ge=0, le=65535, description="Port of the HTTP listener; 0 picks a free one.")
     engine: str = Field("127.0.0.1:7100", description="host:port of the EngineService (rank 0).")
+    grammar: str = Field(
+        "", description="host:port of the GrammarService; empty: requests with a format or forced calls are a 503."
+    )
     model: Path = Field(description="Checkpoint folder; tokenizer, chat template and generation_config.json are read.")
     model_name: str = Field("", max_length=200, description="Name of the served model; empty: the folder's name.")
     model_aliases: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -46,6 +49,13 @@ class Settings(ServiceSettings, ChannelSettings):
     reasoning_effort: Literal["", "low", "high", "max"] = Field(
         "", description="Effort of a chat request that names none: low, high or max; empty: the template's own default."
     )
+    thinking_budget: int = Field(
+        0,
+        ge=0,
+        le=1 << 20,
+        description="Token of a chat reply, by number, at which a reasoning that still goes on is closed, where the "
+        "request names none; 0: none.",
+    )
     remembered_replies: int = Field(
         1024,
         ge=0,
@@ -71,6 +81,18 @@ class Settings(ServiceSettings, ChannelSettings):
         ge=0.1,
         le=600,
         description="Deadline of GetStats, Describe and GetMemory; statistics older than this are stale.",
+    )
+    grammar_timeout_seconds: float = Field(
+        30.0,
+        ge=0.1,
+        le=600,
+        description="Deadline of a call of the GrammarService: what waits there and is compiled longer is a 503.",
+    )
+    check_seconds: float = Field(
+        5.0,
+        ge=0.1,
+        le=600,
+        description="Seconds that the check of an answer may take whose schema masks do not wholly enforce.",
     )
     health_mode: Literal["basic", "strict"] = Field(
         "basic",

@@ -13,7 +13,7 @@ LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def measure_processes(base_url: str) -> list[dict[str, Any]]:
-    """One record for each process by name; empty if the server is elsewhere or was started otherwise."""
+    """One record for each process and what it started; empty if the server is elsewhere or was started otherwise."""
     address = urlsplit(base_url)
     if address.hostname not in LOCAL_HOSTS or address.port is None:
         return []
@@ -21,7 +21,12 @@ def measure_processes(base_url: str) -> list[dict[str, Any]]:
         content = json.loads((run_folder_of(address.port) / RUN_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
-    return [_measure(name, psutil.Process(pid)) for name, pid in sorted(content["pids"].items())]
+    records = []
+    for name, pid in sorted(content["pids"].items()):
+        process = psutil.Process(pid)
+        records.append(_measure(name, process))
+        records += [_measure(f"{name}, child", child) for child in process.children(recursive=True)]
+    return records
 
 
 def _measure(name: str, process: psutil.Process) -> dict[str, Any]:

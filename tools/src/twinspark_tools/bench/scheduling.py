@@ -15,6 +15,7 @@ import torch
 import typer
 
 from twinspark_engine.convert import event_to_proto
+from twinspark_engine.masks.source import NO_MASKS
 from twinspark_engine.model_loading import open_checkpoint
 from twinspark_engine.ranks.convert import plan_to_proto
 from twinspark_engine.ranks.group import StepRunner
@@ -78,7 +79,7 @@ def main(
     """Measure after as many steps to warm up."""
     num_tokens = prompt_tokens + 2 * steps + 2
     settings = Settings(model=model, slots=streams, context=num_tokens)
-    runner = open_checkpoint(settings).load(LocalTransport()).runner
+    runner = open_checkpoint(settings).load(LocalTransport(), NO_MASKS).runner
     limits = SchedulerLimits(
         streams, num_tokens, settings.chunk_tokens_beside_decoders, settings.chunk_tokens_alone, streams
     )

@@ -1,12 +1,14 @@
 """One streamed reply with the times of its chunks."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from openai import AsyncOpenAI
 from openai.types import CompletionUsage
+
+ENDLESS: Mapping[str, Any] = {"ignore_eos": True}
 
 
 @dataclass
@@ -70,8 +72,8 @@ class Server:
         )
         return await _read(stream, time.perf_counter())
 
-    async def chat(self, messages: Sequence[Any], max_tokens: int) -> TimedReply:
-        """Greedy reply to a conversation."""
+    async def chat(self, messages: Sequence[Any], max_tokens: int, fields: Mapping[str, Any] = ENDLESS) -> TimedReply:
+        """Greedy reply to a conversation. `fields`: further ones of the body."""
         started = time.perf_counter()
         stream = await self.client.chat.completions.create(
             model=self.model,
@@ -80,7 +82,7 @@ class Server:
             temperature=0,
             stream=True,
             stream_options={"include_usage": True},
-            extra_body={"ignore_eos": True},
+            extra_body=dict(fields),
         )
         return await _read(stream, started)
 
@@ -103,4 +105,4 @@ def _output_of(choice: Any) -> tuple[str, bool]:
     if delta is None:
         return choice.text, bool(choice.text or getattr(choice, "token_ids", None))
     text = delta.content or ""
-    return text, bool(text or getattr(delta, "reasoning_content", None))
+    return text, bool(text or getattr(delta, "reasoning_content", None) or getattr(choice, "token_ids", None))

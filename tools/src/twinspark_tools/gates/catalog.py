@@ -2,7 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from twinspark_tools.gates import background, batchexact, boundaries, cancel, chunkexact, load, lone_slot, transcripts
+from twinspark_tools.gates import (
+    background,
+    batchexact,
+    boundaries,
+    cancel,
+    chunkexact,
+    constrained,
+    load,
+    lone_slot,
+    transcripts,
+)
 from twinspark_tools.gates.outcome import Outcome, skipped
 from twinspark_tools.gates.server import Server
 
@@ -27,6 +37,7 @@ GATES: Mapping[str, Gate] = {
     "cancel": cancel.run,
     "background": background.run,
     "lone-slot": lone_slot.run,
+    "constrained": constrained.run,
     "load": load.run,
     "resumed": not_here("there are no stored prefixes yet"),
     "ranks": not_here("compares what no client sees: `make test` runs it"),

@@ -8,9 +8,13 @@ import urllib.request
 from collections import Counter
 from types import FrameType
 
+import grpc
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
 from twinspark_tools.launch.run_folder import RunFolder
-from twinspark_tools.launch.services import Instance, Service
-from twinspark_tools.launch.supervisor import STOP_SECONDS, Event, Exited, Supervisor
+from twinspark_tools.launch.services import ENGINE_GROUP, GRAMMAR_GROUP, TOKENIZER_FILE, Instance, Service
+from twinspark_tools.launch.supervisor import PRIORITIES, STOP_SECONDS, Event, Exited, Supervisor
 from twinspark_tools.launch.terminal import Terminal, last_lines, say
 
 POLL_SECONDS = 0.2
@@ -49,6 +53,8 @@ class Launcher:
             if number != signal.SIGHUP or not outlives:
                 signal.signal(number, self._on_signal)
         say(f"starting {', '.join(service.name for service in self._services)}; logs: {self._folder.path}")
+        if not self._instance.has_grammar:
+            say(f"no grammar service: {self._instance.model} has no {TOKENIZER_FILE}; structured output is refused")
         supervisor_pid = self._supervisor.start()
         try:
             self._watch(supervisor_pid)
@@ -109,7 +115,7 @@ class Launcher:
         say(self._grpc_line())
 
     def _check_health(self, seconds: float) -> None:
-        if not _answers(f"{self._instance.url}/health"):
+        if not (_answers(f"{self._instance.url}/health") and all(map(_serves, self._grpc_of(GRAMMAR_GROUP)))):
             return
         self._is_healthy = True
         self._failures.clear()
@@ -121,15 +127,19 @@ class Launcher:
         say(f"{self._grpc_line()}\n{_how_to_try(self._instance.url)}")
 
     def _grpc_line(self) -> str:
-        """Where generic gRPC clients reach the ranks, rank 0 first."""
-        return f"engine ranks: grpc {', '.join(service.grpc for service in self._services if service.grpc)}"
+        """Where generic gRPC clients reach the ranks, rank 0 first, and the grammar service."""
+        grammar = "".join(f"; grammar: grpc {address}" for address in self._grpc_of(GRAMMAR_GROUP))
+        return f"engine ranks: grpc {', '.join(self._grpc_of(ENGINE_GROUP))}{grammar}"
+
+    def _grpc_of(self, group: str) -> list[str]:
+        return [service.grpc for service in self._services if service.group == group]
 
     def _stop(self) -> None:
         asked = self._num_signals
         say("stopping (again to stop at once)")
         self._supervisor.ask_to_stop()
-        # The two groups stop one after the other, each in up to STOP_SECONDS.
-        deadline = time.monotonic() + 2 * STOP_SECONDS + 2
+        # The groups stop one after the other, each in up to STOP_SECONDS.
+        deadline = time.monotonic() + len(PRIORITIES) * STOP_SECONDS + 2
         while self._supervisor.is_running and time.monotonic() < deadline and self._num_signals <= max(asked, 1):
             time.sleep(POLL_SECONDS)
         self._supervisor.kill()
@@ -143,6 +153,16 @@ def _answers(url: str) -> bool:
             return bool(response.status == 200)
     except (urllib.error.URLError, OSError):
         return False
+
+
+def _serves(address: str) -> bool:
+    """Whether a gRPC server's health is SERVING."""
+    with grpc.insecure_channel(address) as channel:
+        try:
+            answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=HEALTH_SECONDS)
+        except grpc.RpcError:
+            return False
+    return bool(answer.status == HealthCheckResponse.SERVING)
 
 
 def _how_to_try(url: str) -> str:

@@ -10,6 +10,9 @@ from twinspark_tools.launch.ports import LOOPBACK, pick_free
 
 GATEWAY_GROUP = "gateway"
 ENGINE_GROUP = "engine"
+GRAMMAR_GROUP = "grammar"
+TOKENIZER_FILE = "tokenizer.json"
+"""Without it there is no text to constrain, and the grammar service cannot serve."""
 DRAIN_SECONDS = "5"
 """Time that running requests get when the instance stops; a person waits in front of the terminal."""
 QUIET_GRPC = {"GRPC_VERBOSITY": "ERROR"}
@@ -25,7 +28,7 @@ class Service:
 
     name: str
     group: str
-    """Processes of a group are stopped together; the gateway's goes first."""
+    """Processes of a group are stopped together: the gateway's first, the grammar service's last."""
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     grpc: str = ""
@@ -42,6 +45,11 @@ class Instance:
     dtype: str
 
     @property
+    def has_grammar(self) -> bool:
+        """Whether the grammar service can serve this model."""
+        return (self.model / TOKENIZER_FILE).is_file()
+
+    @property
     def url(self) -> str:
         """Where this machine reaches the gateway."""
         host = LOOPBACK if gateway_host() == EVERY_ADDRESS else gateway_host()
@@ -54,20 +62,36 @@ def gateway_host() -> str:
 
 
 def build_services(instance: Instance) -> list[Service]:
-    """Engine ranks on free inner ports, and the gateway. Settings of the caller's environment go through."""
-    ports = pick_free(instance.ranks)
-    engines = [_engine(instance, rank, ports) for rank in range(instance.ranks)]
+    """The grammar service and engine ranks on free inner ports, and the gateway.
+
+    Settings of the caller's environment go through.
+    """
+    *ports, grammar_port = pick_free(instance.ranks + 1)
+    grammars = [_grammar(instance, grammar_port)] if instance.has_grammar else []
+    grammar_address = grammars[0].grpc if grammars else ""
+    engines = [_engine(instance, rank, ports, grammar_address) for rank in range(instance.ranks)]
     environment = {
         "TWINSPARK_GATEWAY_MODEL": str(instance.model),
         "TWINSPARK_GATEWAY_ENGINE": f"{LOOPBACK}:{ports[0]}",
+        "TWINSPARK_GATEWAY_GRAMMAR": grammar_address,
         "TWINSPARK_GATEWAY_PORT": str(instance.port),
         **_defaults({"TWINSPARK_GATEWAY_DRAIN_SECONDS": DRAIN_SECONDS, **_silence_limit(), **QUIET_GRPC}),
     }
     argv = (sys.executable, "-m", "twinspark_gateway")
-    return [*engines, Service("gateway", GATEWAY_GROUP, argv, environment)]
+    return [*grammars, *engines, Service("gateway", GATEWAY_GROUP, argv, environment)]
 
 
-def _engine(instance: Instance, rank: int, ports: list[int]) -> Service:
+def _grammar(instance: Instance, port: int) -> Service:
+    environment = {
+        "TWINSPARK_GRAMMAR_MODEL": str(instance.model),
+        "TWINSPARK_GRAMMAR_PORT": str(port),
+        **_defaults({"TWINSPARK_GRAMMAR_DRAIN_SECONDS": DRAIN_SECONDS, "OMP_NUM_THREADS": "1", **QUIET_GRPC}),
+    }
+    argv = (sys.executable, "-m", "twinspark_grammar")
+    return Service("grammar", GRAMMAR_GROUP, argv, environment, f"{LOOPBACK}:{port}")
+
+
+def _engine(instance: Instance, rank: int, ports: list[int], grammar_address: str) -> Service:
     threads = str(threads_of_rank(instance.ranks))
     peers = [f"{LOOPBACK}:{port}" for port in ports[1:]] if rank == 0 else []
     environment = {
@@ -76,6 +100,7 @@ def _engine(instance: Instance, rank: int, ports: list[int]) -> Service:
         "TWINSPARK_ENGINE_WORLD_SIZE": str(instance.ranks),
         "TWINSPARK_ENGINE_PORT": str(ports[rank]),
         "TWINSPARK_ENGINE_PEERS": ",".join(peers),
+        "TWINSPARK_ENGINE_GRAMMAR": grammar_address,
         "TWINSPARK_ENGINE_DTYPE": instance.dtype,
         **_defaults(
             {

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from twinspark_tools.launch.child import PARENT_VARIABLE
 from twinspark_tools.launch.run_folder import RunFolder
-from twinspark_tools.launch.services import GATEWAY_GROUP, Service
+from twinspark_tools.launch.services import ENGINE_GROUP, GATEWAY_GROUP, GRAMMAR_GROUP, Service
 
 FINAL_EXIT_CODES = (2, 78)
 """A service that ends with one of these refused its environment or its checkpoint: it is not started again."""
@@ -21,6 +21,9 @@ STOP_SECONDS = 10
 """supervisord kills a process this long after SIGTERM. Longer than the services' own drain."""
 
 NAME = "supervisord"
+
+PRIORITIES = {GRAMMAR_GROUP: 5, ENGINE_GROUP: 10, GATEWAY_GROUP: 20}
+"""A higher number starts later and stops earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class Supervisor:
                 yield event
 
     def ask_to_stop(self) -> None:
-        """SIGTERM: the gateway stops first, then all engine ranks at once."""
+        """SIGTERM: the gateway stops first, then all engine ranks at once, then the grammar service."""
         if self._process is not None and self.is_running:
             self._process.terminate()
 
@@ -121,9 +124,7 @@ class Supervisor:
         groups = dict.fromkeys(service.group for service in self._services)
         for group in groups:
             names = [service.name for service in self._services if service.group == group]
-            # A higher number starts later and stops earlier.
-            priority = 20 if group == GATEWAY_GROUP else 10
-            sections += [f"[group:{group}]", f"programs={','.join(names)}", f"priority={priority}"]
+            sections += [f"[group:{group}]", f"programs={','.join(names)}", f"priority={PRIORITIES[group]}"]
         path = self._folder.path / f"{NAME}.conf"
         path.write_text("\n".join(sections) + "\n", encoding="utf-8")
         return path.name

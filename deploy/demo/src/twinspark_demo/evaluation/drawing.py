@@ -8,6 +8,7 @@ from functools import partial
 from twinspark_demo.evaluation.filler import TOKENS_PER_SENTENCE
 from twinspark_demo.evaluation.kinds import (
     arithmetic,
+    constrained,
     copying,
     counting,
     facts,
@@ -62,6 +63,11 @@ def kinds(tokens_per_sentence: float = TOKENS_PER_SENTENCE) -> Mapping[str, Kind
         "tool_two": Kind(tool_two.make, tool_two.WORDINGS),
         "tool_result": Kind(tool_result.make, tool_result.WORDINGS),
         "tool_none": Kind(tool_none.make, tool_none.WORDINGS),
+        "tool_loop": Kind(constrained.make_loop, tool_one.WORDINGS),
+        "tool_required": Kind(constrained.make_required, tool_one.WORDINGS),
+        "tool_named": Kind(constrained.make_named, tool_one.WORDINGS),
+        "tool_parallel": Kind(constrained.make_parallel, tool_two.WORDINGS),
+        "json_schema": Kind(constrained.make_records, json_array.WORDINGS),
     }
 
 

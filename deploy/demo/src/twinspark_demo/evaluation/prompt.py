@@ -1,7 +1,7 @@
 """Prompt: one question to the server with what is known of its answer; Wording: one way to put a request."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
 Message = Mapping[str, Any]
@@ -33,6 +33,14 @@ def wordings(usual: Sequence[str], held_out: Sequence[str]) -> tuple[Wording, ..
 
 
 @dataclass(frozen=True, slots=True)
+class ToolStep:
+    """Calls that a reply must make, and what each returns, in the same order: then the conversation goes on."""
+
+    calls: Sequence[Any]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """One question. `messages` is what is sent; with `later_turns` the conversation goes on after each reply."""
 
@@ -46,6 +54,10 @@ class Prompt:
     sends_reasoning: bool = True
     """Whether replies go back with their reasoning when the conversation goes on; most clients drop it."""
     tools: tuple[Mapping[str, Any], ...] = ()
+    tool_steps: tuple[ToolStep, ...] = ()
+    """Replies before the last one that call, in order."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Further ones of the request's body, such as tool_choice."""
     reply: Mapping[str, Any] | None = None
     """content and tool_calls of the last reply, where exactly one is right; None where several are."""
 

@@ -5,6 +5,7 @@ content and tool_calls where exactly one reply is right, else it is null and `ex
 """
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,8 @@ def as_line(prompt: Prompt) -> dict[str, Any]:
         "later_turns": prompt.later_turns,
         "sends_reasoning": prompt.sends_reasoning,
         "tools": prompt.tools,
+        "tool_steps": [asdict(step) for step in prompt.tool_steps],
+        "fields": prompt.fields,
         "expected": prompt.expected_as_json(),
         "held_out": prompt.held_out,
         "reply": prompt.reply,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +10,7 @@ import openai
 from openai import AsyncOpenAI
 
 from twinspark_demo.evaluation.answer import Answer
+from twinspark_demo.evaluation.checkers import tool_calls
 from twinspark_demo.evaluation.prompt import Message, Prompt
 from twinspark_demo.evaluation.reply import Reply, read_message
 
@@ -69,9 +70,9 @@ class Server:
 
     async def _chat(self, prompt: Prompt, sampling: Sampling) -> Answer:
         messages: list[Any] = [_as_sent(message) for message in prompt.messages]
-        fields: dict[str, Any] = {**sampling, **({"tools": prompt.tools} if prompt.tools else {})}
+        fields: dict[str, Any] = {**sampling, **({"tools": prompt.tools} if prompt.tools else {}), **prompt.fields}
         turns = _Turns()
-        for text in (*prompt.later_turns, None):
+        for following in (*prompt.later_turns, *prompt.tool_steps, None):
             given = await self.client.chat.completions.create(
                 model=self.model, messages=messages, max_tokens=MAX_TOKENS, **fields
             )
@@ -79,11 +80,19 @@ class Server:
             turns.add(given.usage, choice.finish_reason)
             message = choice.message
             content, reasoning = message.content or "", _reasoning_of(message)
-            if text is None:
-                calls = _calls_of(message)
-                return turns.end(_read(prompt, content, calls), _as_text(content, calls), reasoning)
+            calls = _calls_of(message)
+            reply, text = _read(prompt, content, calls), _as_text(content, calls)
+            if following is None:
+                return turns.end(reply, text, reasoning)
             kept = {"reasoning_content": reasoning} if prompt.sends_reasoning else {}
-            messages += [{"role": "assistant", "content": content, **kept}, {"role": "user", "content": text}]
+            said = {"role": "assistant", "content": content, **kept}
+            if isinstance(following, str):
+                messages += [said, {"role": "user", "content": following}]
+            elif tool_calls.is_right(following.calls, reply):
+                messages += [{**said, "tool_calls": [_as_part(call) for call in message.tool_calls or ()]}]
+                messages += _results(message.tool_calls or (), following.results)
+            else:
+                return replace(turns.end(reply, text, reasoning), error="the calls before the last reply are others")
         raise AssertionError("the last turn returns")
 
 
@@ -120,6 +129,19 @@ def _calls_of(message: Any) -> list[tuple[str, str]]:
     """Name and arguments, as JSON, of each call."""
     return [
         (call.function.name, call.function.arguments) for call in message.tool_calls or () if call.type == "function"
+    ]
+
+
+def _as_part(call: Any) -> dict[str, Any]:
+    part: dict[str, Any] = call.model_dump(mode="json", exclude_none=True)
+    return part
+
+
+def _results(calls: Sequence[Any], results: Sequence[str]) -> list[dict[str, Any]]:
+    """Messages with what the calls return."""
+    return [
+        {"role": "tool", "tool_call_id": call.id, "content": result}
+        for call, result in zip(calls, results, strict=True)
     ]
 
 

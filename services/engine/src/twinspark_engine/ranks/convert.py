@@ -6,7 +6,7 @@ from twinspark.engine.v1 import engine_pb2 as engine_pb
 from twinspark.engine.v1 import rank_pb2 as pb
 from twinspark_engine.memory import KvPool, MemoryAccount, MemoryBudget
 from twinspark_engine.ranks.handshake import Difference
-from twinspark_engine.request import Limits, Request, SamplingParams
+from twinspark_engine.request import Grammar, Limits, Request, SamplingParams
 from twinspark_engine.scheduler.plan import Admission, DecodeWindow, PrefillChunk, StepPlan
 from twinspark_engine.seeds import SEED_RANGE
 
@@ -134,6 +134,13 @@ def _request_to_proto(request: Request) -> engine_pb.GenerateRequest:
         message.logprobs.num_top = request.num_top_logprobs
     if request.num_prompt_top_logprobs is not None:
         message.prompt_logprobs.num_top = request.num_prompt_top_logprobs
+    if (grammar := request.grammar) is not None:
+        start = (
+            engine_pb.GRAMMAR_START_AFTER_THINKING if grammar.starts_after_thinking else engine_pb.GRAMMAR_START_AT_ONCE
+        )
+        message.grammar.CopyFrom(
+            engine_pb.Grammar(handle=grammar.handle, kind=grammar.kind, source=grammar.source, start=start)
+        )
     return message
 
 
@@ -158,7 +165,13 @@ def _request_from_proto(message: engine_pb.GenerateRequest) -> Request:
         num_prompt_top_logprobs=message.prompt_logprobs.num_top if message.HasField("prompt_logprobs") else None,
         num_prior_output_tokens=message.num_prior_output_tokens,
         is_background=message.priority == engine_pb.PRIORITY_BACKGROUND,
+        grammar=_grammar_from_proto(message.grammar) if message.HasField("grammar") else None,
     )
+
+
+def _grammar_from_proto(message: engine_pb.Grammar) -> Grammar:
+    is_late = message.start == engine_pb.GRAMMAR_START_AFTER_THINKING
+    return Grammar(message.handle, message.kind, message.source, starts_after_thinking=is_late)
 
 
 def _to_signed(seed: int) -> int:

@@ -149,5 +149,7 @@ class Follower:
     def _leave(self, reason: str) -> None:
         if self._joined is not None:
             self._joined = None
+            if self._loaded is not None:
+                self._loaded.runner.reset()
             self._on_joined(False)
         self._transport.leave(reason)

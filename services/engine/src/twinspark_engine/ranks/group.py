@@ -23,7 +23,7 @@ class StepRunner(Protocol):
         ...
 
     def reset(self) -> None:
-        """Forget all requests: a new epoch starts with empty slots."""
+        """Forget all requests: an epoch has ended, or a new one starts with empty slots."""
         ...
 
 

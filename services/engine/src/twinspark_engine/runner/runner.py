@@ -1,7 +1,8 @@
 """Executes StepPlans: every rank runs the same plan on the same inputs and computes the same result.
 
 The order of a step is that of StepPlan: cancels, admissions, the prompt forward with its draw and stops, the decode
-forward with its own. Nothing but the plan and exchanged data enters a decision; clocks only measure.
+forward with its own. Nothing but the plan and exchanged data enters a decision; clocks only measure, and bound the wait
+for masks, of which ranks then tell each other.
 """
 
 import time
@@ -12,10 +13,12 @@ from typing import Generic, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from twinspark_engine.masks.source import NO_MASKS, MaskAccess
 from twinspark_engine.model.rows import Rows
 from twinspark_engine.ranks.group import OnFirst
 from twinspark_engine.ranks.transport import Transport
-from twinspark_engine.request import FinishReason
+from twinspark_engine.request import ConstraintFailure, FinishReason
+from twinspark_engine.runner.constraints import Constraints
 from twinspark_engine.runner.row_buffers import RowBuffers, Segment, decode_row_counts, prompt_row_counts
 from twinspark_engine.runner.sampling.adjustments import LogitAdjustments
 from twinspark_engine.runner.sampling.exchange import VocabularyExchange
@@ -96,10 +99,21 @@ class _Prefilled:
     drawing: _Drawing | None
 
 
+_Drawn = DrawnToken | ConstraintFailure
+"""What a slot that draws gets."""
+
+
 class Runner(Generic[State]):
     """Called by the engine's loop on rank 0 and by the follower elsewhere, from one thread."""
 
-    def __init__(self, model: StepModel[State], state: State, transport: Transport, limits: RunnerLimits) -> None:
+    def __init__(
+        self,
+        model: StepModel[State],
+        state: State,
+        transport: Transport,
+        limits: RunnerLimits,
+        masks: MaskAccess = NO_MASKS,
+    ) -> None:
         self._model = model
         self._state = state
         self._slots: dict[int, SlotRequest] = {}
@@ -112,6 +126,13 @@ class Runner(Generic[State]):
         exchange = VocabularyExchange(transport, vocabulary)
         self._adjustments = LogitAdjustments(
             vocabulary, limits.num_slots, limits.eos_token_ids, limits.masked_token_ids
+        )
+        self._constraints = Constraints(
+            masks,
+            exchange,
+            model.num_vocab_columns * transport.world_size,
+            limits.eos_token_ids,
+            limits.masked_token_ids,
         )
         # A slot draws at most once a step: from its last prompt row or from its decode row.
         self._sampler = Sampler(exchange, self._adjustments, limits.num_slots)
@@ -128,6 +149,7 @@ class Runner(Generic[State]):
                 self._free(slot)
         for admission in plan.admissions:
             self._admit(admission)
+        waited_us, num_masked_rows = self._constraints.wait_us, self._constraints.num_masked_rows
         started = time.perf_counter_ns()
         decoding = self._decoding_slots(plan)
         first = self._run_prompts([self._segment(chunk) for chunk in plan.chunks])
@@ -138,15 +160,23 @@ class Runner(Generic[State]):
         decoded_from = time.perf_counter_ns()
         outputs = first + self._run_windows(decoding)
         ended = time.perf_counter_ns()
-        times = (middle - started) // 1000, (ended - decoded_from) // 1000
-        if not self._check_cache:
-            return StepResult(outputs, *times)
-        self._blocks.check()
-        return StepResult(outputs, *times, num_free_blocks=self._blocks.num_free_blocks)
+        num_free_blocks = None
+        if self._check_cache:
+            self._blocks.check()
+            num_free_blocks = self._blocks.num_free_blocks
+        return StepResult(
+            outputs,
+            prefill_us=(middle - started) // 1000,
+            decode_us=(ended - decoded_from) // 1000,
+            mask_wait_us=self._constraints.wait_us - waited_us,
+            num_masked_rows=self._constraints.num_masked_rows - num_masked_rows,
+            num_free_blocks=num_free_blocks,
+        )
 
     def reset(self) -> None:
-        """Forget all requests: a new epoch starts with empty slots."""
+        """See StepRunner.reset."""
         self._slots.clear()
+        self._constraints.reset()
         self._blocks.reset()
 
     @property
@@ -173,10 +203,12 @@ class Runner(Generic[State]):
         self._blocks.reserve(admission.slot, num_tokens)
         self._state.reset_slot(admission.slot)
         self._adjustments.admit(admission.slot, admission.request)
+        self._constraints.admit(admission.slot, admission.request)
         self._slots[admission.slot] = SlotRequest.admit(admission.request)
 
     def _free(self, slot: int) -> None:
         del self._slots[slot]
+        self._constraints.free(slot)
         self._blocks.release(slot)
 
     def _decoding_slots(self, plan: StepPlan) -> list[int]:
@@ -241,15 +273,23 @@ class Runner(Generic[State]):
             request.num_computed_tokens = request.num_tokens
         return _Drawing(slots, hidden[: len(slots)])
 
-    def _draw(self, drawing: _Drawing | None) -> dict[int, DrawnToken]:
-        """The token of every slot that draws. All rows go through the head as decode rows."""
+    def _draw(self, drawing: _Drawing | None) -> dict[int, _Drawn]:
+        """The token of every slot that draws, or why it has none. All rows go through the head as decode rows."""
         if drawing is None:
             return {}
         logits = self._model.logits(drawing.hidden, RowClass.DECODE)
-        drawn = self._sampler.sample(logits, [self._slots[slot].draw_row(slot) for slot in drawing.slots])
-        return dict(zip(drawing.slots, drawn, strict=True))
+        collected = self._constraints.collect(drawing.slots)
+        found: dict[int, _Drawn] = dict(collected.failures)
+        places = [place for place, slot in enumerate(drawing.slots) if slot not in found]
+        if found:
+            logits = logits[torch.tensor(places, dtype=torch.int64)]
+        slots = [drawing.slots[place] for place in places]
+        if slots:
+            rows = [self._slots[slot].draw_row(slot, masks=collected.masks.get(slot)) for slot in slots]
+            found |= zip(slots, self._sampler.sample(logits, rows), strict=True)
+        return {slot: found[slot] for slot in drawing.slots}
 
-    def _commit(self, prefilled: _Prefilled, drawn: dict[int, DrawnToken]) -> tuple[SlotOutput, ...]:
+    def _commit(self, prefilled: _Prefilled, drawn: Mapping[int, _Drawn]) -> tuple[SlotOutput, ...]:
         """Outputs in the order of the plan: slots with a chunk, then slots that decode."""
         outputs = []
         starts = {segment.slot: segment.start for segment in prefilled.segments}
@@ -257,12 +297,15 @@ class Runner(Generic[State]):
             scores = tuple(prefilled.scores.get(slot, ()))
             scores_start = starts[slot] + 1 if scores else 0
             output = self._commit_slot(slot, drawn.get(slot), SlotOutput(slot, (), (), scores, scores_start))
-            if output.token_ids or output.prompt_logprobs or output.finish_reason is not None:
+            if output.token_ids or output.prompt_logprobs or output.has_ended:
                 outputs.append(output)
         return tuple(outputs)
 
-    def _commit_slot(self, slot: int, drawn: DrawnToken | None, output: SlotOutput) -> SlotOutput:
+    def _commit_slot(self, slot: int, drawn: _Drawn | None, output: SlotOutput) -> SlotOutput:
         running = self._slots[slot]
+        if isinstance(drawn, ConstraintFailure):
+            self._free(slot)
+            return replace(output, failure=drawn)
         if drawn is not None:
             running.commit(drawn.token_id)
             self._adjustments.commit(slot, drawn.token_id)
@@ -272,6 +315,7 @@ class Runner(Generic[State]):
             return output
         reason = self._stops.finish_reason(running)
         if reason is None:
+            self._constraints.commit(slot, output.token_ids)
             return output
         self._free(slot)
         stop_token_id = running.last_token_id if reason is FinishReason.STOP else None

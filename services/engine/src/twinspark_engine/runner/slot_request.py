@@ -1,10 +1,12 @@
 """A request in a slot as the runner keeps it on every rank: what the next step needs, and when output ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from twinspark_engine.masks.source import Mask
 from twinspark_engine.request import FinishReason, Request
 from twinspark_engine.runner.sampling.rows import DrawRow
 
@@ -34,8 +36,11 @@ class SlotRequest:
         """Prompt and output tokens; the position of the next token to draw."""
         return self.prompt_ids.shape[0] + self.num_output_tokens
 
-    def draw_row(self, slot: int, path: tuple[int, ...] = ()) -> DrawRow:
-        """How the token is drawn that follows the committed tokens and the drafts of path."""
+    def draw_row(self, slot: int, path: tuple[int, ...] = (), masks: Sequence[Mask] | None = None) -> DrawRow:
+        """How the token is drawn that follows the committed tokens and the drafts of path.
+
+        masks: those of the slot's window, of which row i follows i drafts; None where it is unconstrained.
+        """
         request = self.request
         num_before = request.num_prior_output_tokens + self.num_output_tokens + len(path)
         return DrawRow(
@@ -45,6 +50,7 @@ class SlotRequest:
             path=path,
             masks_ends=num_before < request.limits.min_tokens,
             num_top_logprobs=request.num_top_logprobs,
+            mask=None if masks is None else masks[len(path)],
         )
 
     def commit(self, token_id: int) -> None:

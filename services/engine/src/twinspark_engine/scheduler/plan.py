@@ -6,7 +6,7 @@ is computed by each rank from the plan and never sent.
 
 from dataclasses import dataclass, field
 
-from twinspark_engine.request import FinishReason, Request
+from twinspark_engine.request import ConstraintFailure, FinishReason, Request
 
 CELL_TOKENS = 64
 """Prompt chunks start at multiples of this many tokens, and end at one or at the prompt's end."""
@@ -89,6 +89,13 @@ class SlotOutput:
     """Set when the request ended in this step; the slot is then free."""
     stop_token_id: int | None = None
     """The end token or stop id that ended the output."""
+    failure: ConstraintFailure | None = None
+    """Set when the request ended in this step because of its grammar; the slot is then free."""
+
+    @property
+    def has_ended(self) -> bool:
+        """The request is over and its slot free."""
+        return self.finish_reason is not None or self.failure is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +108,9 @@ class StepResult:
     """Time spent in the prefill forward and its sampling."""
     decode_us: int = field(default=0, compare=False)
     """Time spent in the decode forward and its sampling."""
+    mask_wait_us: int = field(default=0, compare=False)
+    """Time that this rank waited for token masks after its logits were there."""
+    num_masked_rows: int = field(default=0, compare=False)
+    """Rows that were drawn under a token mask."""
     num_free_blocks: int | None = field(default=None, compare=False)
     """KV blocks that no slot has after this step, where the cache is checked; the scheduler's own count must agree."""

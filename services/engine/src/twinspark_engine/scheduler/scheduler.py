@@ -2,7 +2,7 @@
 
 Called by the engine's loop only, from its one thread. Every method takes the time it needs as an argument, so that a
 decision depends on nothing but its inputs; and times only ever move the step in which rows are computed. Each accepted
-request leaves exactly once: by a Finished event, by cancel, or by drop_all.
+request leaves exactly once: by a Finished event, by take_failed, by cancel, or by drop_all.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from twinspark_engine.errors import ContextTooLongError, QueueFullError
 from twinspark_engine.kv_cache.block_reservations import BLOCK_TOKENS, BlockCountError, BlockReservations
 from twinspark_engine.kv_cache.memory_rule import AdmissionRule
-from twinspark_engine.request import Request
+from twinspark_engine.request import ConstraintFailure, Request
 from twinspark_engine.scheduler.admission import Claim, Holding, Room, decide_admissions
 from twinspark_engine.scheduler.chunks import ChunkBudget, book_chunks, choose_chunks
 from twinspark_engine.scheduler.decode_share import DecodeShare
@@ -58,6 +58,7 @@ class Scheduler:
         self._cancelled_slots: list[int] = []
         self._in_flight: deque[_InFlight] = deque()
         self._admitted: list[RequestEvent] = []
+        self._failed: list[tuple[str, ConstraintFailure]] = []
         self._epoch = 0
         self._step = 0
         self.num_admissions = [0] * limits.num_slots
@@ -107,6 +108,7 @@ class Scheduler:
         self._cancelled_slots.clear()
         self._in_flight.clear()
         self._admitted.clear()
+        self._failed.clear()
         self._share.forgive()
         return ids
 
@@ -133,6 +135,11 @@ class Scheduler:
         """Admitted events of the plans made since the last call."""
         admitted, self._admitted = self._admitted, []
         return admitted
+
+    def take_failed(self) -> list[tuple[str, ConstraintFailure]]:
+        """The ids of requests that ended because of their grammar since the last call, and why; no event follows."""
+        failed, self._failed = self._failed, []
+        return failed
 
     def apply_first(self, outputs: tuple[SlotOutput, ...], now: float) -> list[RequestEvent]:
         """Book what the prompt forward of the oldest plan in flight gave, before the rest of its result is known."""
@@ -306,7 +313,9 @@ class Scheduler:
             if running.ended:
                 continue
             events += events_of_output(running, output, now)
-            if output.finish_reason is not None:
+            if output.failure is not None:
+                self._failed.append((running.request.request_id, output.failure))
+            if output.has_ended:
                 running.ended = True
                 self._free(running.slot)
         return events

@@ -15,7 +15,7 @@ from twinspark_gateway.convert import (
     model_from_proto,
     stats_from_proto,
 )
-from twinspark_gateway.errors import ApiError, from_status, internal_failure
+from twinspark_gateway.errors import ApiError, from_status, grammar_unavailable, internal_failure
 from twinspark_gateway.generation import EngineModel, EngineStats, Event, Finished, Generation, RankMemory
 from twinspark_rpc import ChannelSettings, open_channel, read_status, request_metadata
 
@@ -88,6 +88,8 @@ class EngineClient:
 
 def _refusal(error: grpc.aio.AioRpcError) -> ApiError:
     status = read_status(error)
+    if status.code is grpc.StatusCode.UNAVAILABLE and status.reason.startswith("GRAMMAR_"):
+        return grammar_unavailable("the engine has lost its grammar service", retryable=status.retryable)
     # The engine names fields by their path in its own messages; the last part is the API's name.
     field = status.metadata.get("field")
     param = field.rpartition(".")[2] if field else None

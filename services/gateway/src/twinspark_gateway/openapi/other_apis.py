@@ -2,7 +2,18 @@
 
 from collections.abc import Mapping
 
-from twinspark_gateway.openapi.request_fields import BOOLEAN, LIMITED_TEXT, OBJECT, SHARED, TEXT, Schema, integer
+from twinspark_gateway.openapi.request_fields import (
+    BOOLEAN,
+    BUDGET,
+    LIMITED_TEXT,
+    OBJECT,
+    SHARED,
+    TEXT,
+    Schema,
+    integer,
+    one_property,
+    one_type,
+)
 from twinspark_gateway.schemas.responses.request import MAX_METADATA
 from twinspark_gateway.schemas.sampling import MAX_STOPS
 from twinspark_gateway.schemas.thinking import EFFORTS
@@ -42,15 +53,21 @@ _MESSAGE: Schema = {
         _object(("role", "content"), role={"const": "system"}, content=_texts(_TEXT_BLOCK)),
     ]
 }
+_TOOL = _object(("name",), name=_NAME, description=TEXT, input_schema=OBJECT, strict=BOOLEAN)
 # What makes the prompt.
 MESSAGES_PROMPT: Mapping[str, Schema] = {
     "model": TEXT,
     "system": _texts(_TEXT_BLOCK),
     "messages": {"type": "array", "items": _MESSAGE, "minItems": 1},
-    "thinking": _object(("type",), type={"enum": ["disabled", "enabled", "adaptive"]}),
-    "tools": {"type": "array", "items": _object(("name",), name=_NAME, description=TEXT, input_schema=OBJECT)},
-    "tool_choice": _object(("type",), type={"enum": ["auto", "none"]}, disable_parallel_tool_use=BOOLEAN),
-    "output_config": _object((), effort={"enum": list(EFFORTS)}),
+    "thinking": _object(("type",), type={"enum": ["disabled", "enabled", "adaptive"]}, budget_tokens=BUDGET),
+    "tools": {"type": "array", "items": _TOOL},
+    "tool_choice": {
+        "anyOf": [
+            _object(("type",), type={"enum": ["auto", "any", "none"]}, disable_parallel_tool_use=BOOLEAN),
+            _object(("type", "name"), type={"const": "tool"}, name=_NAME, disable_parallel_tool_use=BOOLEAN),
+        ]
+    },
+    "output_config": _object((), effort={"enum": list(EFFORTS)}, format=one_type("json_schema", schema=OBJECT)),
 }
 MESSAGES: Mapping[str, Schema] = {
     **MESSAGES_PROMPT,
@@ -78,6 +95,13 @@ _ITEM: Schema = {
         ),
     ]
 }
+_FORMAT: Schema = {
+    "anyOf": [
+        one_type("text"),
+        one_type("json_object"),
+        _object(("type", "schema"), type={"const": "json_schema"}, name=TEXT, schema=OBJECT, strict=BOOLEAN),
+    ]
+}
 RESPONSES: Mapping[str, Schema] = {
     **_SAMPLING,
     "model": TEXT,
@@ -95,10 +119,22 @@ RESPONSES: Mapping[str, Schema] = {
             strict=BOOLEAN,
         ),
     },
-    "tool_choice": {"enum": ["none", "auto"]},
+    "tool_choice": {
+        "anyOf": [
+            {"enum": ["none", "auto", "required"]},
+            one_type("function", name=_NAME),
+            _object(
+                ("type", "tools"),
+                type={"const": "allowed_tools"},
+                mode={"enum": ["auto", "required"]},
+                tools={"type": "array", "items": one_property("name", _NAME), "minItems": 1},
+            ),
+        ]
+    },
     "parallel_tool_calls": BOOLEAN,
     "reasoning": _object((), effort={"enum": list(EFFORTS)}),
-    "text": _object((), format=_object(("type",), type={"const": "text"})),
+    "thinking_budget": BUDGET,
+    "text": _object((), format=_FORMAT),
     "store": BOOLEAN,
     "metadata": {"type": "object", "additionalProperties": TEXT, "maxProperties": MAX_METADATA},
     "previous_response_id": TEXT,

@@ -32,6 +32,38 @@ def number(low: float | None = None, high: float | None = None, *, above_low: bo
     return {"type": "number"} | {name: bound for name, bound in bounds.items() if bound is not None}
 
 
+BUDGET: Schema = {
+    **integer(0),
+    "description": "If the reply's token of this number still reasons, the reasoning is closed there; 0: the default.",
+}
+
+
+def one_property(name: str, schema: Schema) -> Schema:
+    """An object that must have the property."""
+    return {"type": "object", "properties": {name: schema}, "required": [name]}
+
+
+def one_type(kind: str, **properties: Schema) -> Schema:
+    """An object whose `type` is this one; all of its properties are required."""
+    return {"type": "object", "properties": {"type": {"const": kind}, **properties}, "required": ["type", *properties]}
+
+
+_NOT_EMPTY: Schema = {"type": "string", "minLength": 1}
+_OUTPUTS: Mapping[str, Schema] = {
+    "json": {"anyOf": [OBJECT, {"type": "string", "contentMediaType": "application/json"}]},
+    "json_object": {"const": True},
+    "regex": _NOT_EMPTY,
+    "choice": {"type": "array", "items": TEXT, "minItems": 1},
+    "grammar": _NOT_EMPTY,
+}
+_JSON_SCHEMA: Schema = {
+    "type": "object",
+    "properties": {"name": TEXT, "description": TEXT, "schema": OBJECT, "strict": BOOLEAN},
+    "required": ["schema"],
+}
+_FORMAT: Schema = {
+    "anyOf": [one_type("text"), one_type("json_object"), one_type("json_schema", json_schema=_JSON_SCHEMA)]
+}
 _PENALTY = number(-MAX_PENALTY, MAX_PENALTY)
 LIMITED_TEXT: Schema = {"type": "string", "maxLength": MAX_STOP_CHARACTERS}
 # Of the two generating endpoints.
@@ -62,14 +94,14 @@ SHARED: Mapping[str, Schema] = {
         "properties": {"include_usage": BOOLEAN, "continuous_usage_stats": BOOLEAN},
     },
     "return_token_ids": BOOLEAN,
-    "draft": {"const": False, "description": "No drafting; the reply is the same."},
+    "draft": {**BOOLEAN, "description": "false: no drafting; the reply is the same."},
     "priority": {"anyOf": [integer(), {"enum": ["foreground", "background"]}]},
-    "response_format": {"type": "object", "properties": {"type": TEXT}, "required": ["type"]},
-    "structured_outputs": OBJECT,
-    "guided_json": {},
-    "guided_regex": TEXT,
-    "guided_choice": LIST,
-    "guided_grammar": TEXT,
+    "response_format": _FORMAT,
+    "structured_outputs": {
+        "description": "One form that the answer must have.",
+        "anyOf": [one_property(name, schema) for name, schema in _OUTPUTS.items()],
+    },
+    **{f"guided_{name}": _OUTPUTS[name] for name in ("json", "regex", "choice", "grammar")},
 }
 _PART: Schema = {
     "type": "object",
@@ -103,41 +135,57 @@ _MESSAGE: Schema = {
     "required": ["role", "content"],
 }
 _MESSAGES: Schema = {"type": "array", "items": _MESSAGE, "minItems": 1}
-_TOOL: Schema = {
+_FUNCTION: Schema = {
     "type": "object",
     "properties": {
-        "type": {"const": "function"},
-        "function": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"},
-                "description": TEXT,
-                "parameters": OBJECT,
-                "strict": BOOLEAN,
-            },
-            "required": ["name"],
-        },
+        "name": {"type": "string", "pattern": "^[A-Za-z0-9_.-]{1,64}$"},
+        "description": TEXT,
+        "parameters": OBJECT,
+        "strict": BOOLEAN,
     },
-    "required": ["type", "function"],
+    "required": ["name"],
+}
+_TOOL: Schema = one_type("function", function=_FUNCTION)
+_NAMED: Schema = one_property("name", {"type": "string", "minLength": 1})
+_ALLOWED: Schema = {
+    "type": "object",
+    "properties": {
+        "mode": {"enum": ["auto", "required"]},
+        "tools": {"type": "array", "items": one_property("function", _NAMED), "minItems": 1},
+    },
+    "required": ["tools"],
 }
 # What makes the prompt of a conversation; also of /tokenize.
 _CONVERSATION: Mapping[str, Schema] = {
     "messages": _MESSAGES,
     "tools": {"type": "array", "items": _TOOL},
-    "tool_choice": {"anyOf": [{"enum": ["none", "auto", "required"]}, OBJECT]},
+    "tool_choice": {
+        "anyOf": [
+            {"enum": ["none", "auto", "required"]},
+            one_type("function", function=_NAMED),
+            one_type("allowed_tools", allowed_tools=_ALLOWED),
+        ]
+    },
     "parallel_tool_calls": BOOLEAN,
-    "functions": LIST,
-    "function_call": {"anyOf": [TEXT, OBJECT]},
-    "modalities": LIST,
-    "audio": OBJECT,
+    "functions": {"type": "array", "items": _FUNCTION},
+    "function_call": {"anyOf": [{"enum": ["none", "auto"]}, _NAMED]},
+    "modalities": {"type": "array", "items": {"const": "text"}, "maxItems": 1},
+    "audio": {"type": "null"},
     "thinking": {
-        "anyOf": [BOOLEAN, {"type": "object", "properties": {"type": {"enum": ["enabled", "disabled"]}}}],
+        "anyOf": [
+            BOOLEAN,
+            {
+                "type": "object",
+                "properties": {"type": {"enum": ["enabled", "disabled"]}, "budget_tokens": integer(0)},
+                "required": ["type"],
+            },
+        ],
     },
     "reasoning_effort": {"enum": list(EFFORTS)},
     "chat_template_kwargs": OBJECT,
-    "thinking_budget": integer(),
-    "reasoning_budget": integer(),
-    "thinking_token_budget": integer(),
+    "thinking_budget": BUDGET,
+    "reasoning_budget": BUDGET,
+    "thinking_token_budget": BUDGET,
     "add_generation_prompt": BOOLEAN,
     "continue_final_message": BOOLEAN,
 }

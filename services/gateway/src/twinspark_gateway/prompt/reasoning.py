@@ -30,7 +30,9 @@ class ReasoningSplitter:
 
     def __init__(self, tokens: ThinkTokens | None, prompt_token_ids: Sequence[int]) -> None:
         self._tokens = tokens
-        self._inside = tokens is not None and bool(prompt_token_ids) and prompt_token_ids[-1] == tokens.opening
+        # The prompt opens a reasoning at its end, or goes on with one: then text stands after the opening token.
+        markup = (token_id for token_id in reversed(prompt_token_ids) if self.is_markup(token_id))
+        self._inside = tokens is not None and next(markup, None) == tokens.opening
         self._fresh = True
         self.num_reasoning_tokens = 0
 
@@ -42,6 +44,10 @@ class ReasoningSplitter:
     def is_markup(self, token_id: int) -> bool:
         """Say whether the token is <think> or </think>."""
         return self._tokens is not None and token_id in (self._tokens.opening, self._tokens.closing)
+
+    def is_closing(self, token_id: int) -> bool:
+        """Say whether the token is </think>."""
+        return self._tokens is not None and token_id == self._tokens.closing
 
     def place(self, token_id: int) -> Part:
         """Say where the token belongs, and move on.

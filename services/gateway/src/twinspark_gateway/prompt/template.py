@@ -21,6 +21,8 @@ from twinspark_gateway.tools.offer import ToolOffer
 _MARKS = tuple(map(chr, range(0xFDD0, 0xFDF0)))
 # Templates of the checkpoint know no switch for thinking; these are the two places where "off" differs.
 _EFFORT_LINE = re.compile(r"\A(\[gMASK\]<sop>)?<\|system\|>Reasoning Effort: \w+(?=<\||\Z)")
+# The same words at the beginning of a message are its own.
+_TYPED_EFFORT = re.compile(r"\A\s*R(?=easoning Effort: )")
 RESERVED_KWARGS = frozenset(
     {
         "add_generation_prompt",
@@ -46,7 +48,9 @@ class Conversation:
     # low, high or max; None leaves it to the template.
     reasoning_effort: str | None = None
     add_generation_prompt: bool = True
-    continue_final_message: bool = False
+    # What of the last message the reply goes on with, instead of a message of its own: its content, or its
+    # reasoning_content. None: nothing.
+    continued_field: str | None = None
     # Other variables of the template.
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
@@ -68,13 +72,22 @@ def render_prompt(conversation: Conversation, tokenizer: Tokenizer) -> list[int]
     if definitions and (tokenizer.tool_tags() is None or "tools" not in template):
         raise invalid("tools", "The checkpoint's tokenizer or chat template knows no tools.", code="no_tools")
     try:
-        mark, (messages, tools) = _protect([conversation.messages, definitions], tokenizer.markup)
+        texts = list(_strings([conversation.messages, definitions]))
+        is_marked = any(_holds_markup(text, tokenizer.markup) for text in texts)
+        mark, end = _free_marks(texts) if is_marked or conversation.continued_field else _MARKS[:2]
+        messages, tools = _mark_end(conversation, end), definitions
+        if is_marked:
+            messages, tools = (_protect(part, mark, tokenizer.markup) for part in (messages, tools))
     except RecursionError as error:
         raise _rejected("it is nested too deeply") from error
     text = _render(template, conversation, messages, tools)
+    if conversation.continued_field is not None:
+        text, found, _ = text.rpartition(end)
+        if not found:
+            raise _rejected("it does not show the message that is to be continued")
     if not conversation.enable_thinking:
         text = _switch_thinking_off(text)
-    if mark is None:
+    if not is_marked:
         return tokenizer.encode(text)
     return tokenizer.encode_segments(_segments(text, mark, tokenizer.markup))
 
@@ -90,7 +103,6 @@ def _render(template: str, conversation: Conversation, messages: list[Any], tool
             tools=tools or None,
             chat_template=template,
             add_generation_prompt=conversation.add_generation_prompt,
-            continue_final_message=conversation.continue_final_message,
             **variables,
         )
     except jinja2.TemplateError as error:
@@ -123,25 +135,36 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _protect(parts: Sequence[Any], markup: re.Pattern[str] | None) -> tuple[str | None, list[list[Any]]]:
-    """Put a mark inside every spelling of an added token; give the mark, None if nothing had to be marked."""
-    texts = list(_strings(parts))
-    if markup is None or not any(markup.search(text) for text in texts):
-        return None, [list(part) for part in parts]
-    mark = next((mark for mark in _MARKS if not any(mark in text for text in texts)), None)
-    if mark is None:
+def _free_marks(texts: Sequence[str]) -> tuple[str, str]:
+    """Give two characters that no text holds."""
+    free = [mark for mark in _MARKS if not any(mark in text for text in texts)]
+    if len(free) < 2:
         raise invalid("messages", "The messages hold every Unicode noncharacter; such text cannot be rendered.")
+    return free[0], free[1]
 
-    def protect(value: Any) -> Any:
-        if isinstance(value, str):
-            return markup.sub(lambda match: f"{match[0][0]}{mark}{match[0][1:]}", value)
-        if isinstance(value, Mapping):
-            return {protect(key): protect(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [protect(item) for item in value]
-        return value
 
-    return mark, [protect(part) for part in parts]
+def _mark_end(conversation: Conversation, end: str) -> list[Any]:
+    """Put a mark where the text ends that is to be continued, if any: a template trims around it."""
+    *earlier, last = conversation.messages
+    name = conversation.continued_field
+    return [*earlier, last if name is None else {**last, name: last[name] + end}]
+
+
+def _holds_markup(text: str, markup: re.Pattern[str] | None) -> bool:
+    """Whether the text spells an added token, or begins as the template's effort line."""
+    return _TYPED_EFFORT.match(text) is not None or (markup is not None and markup.search(text) is not None)
+
+
+def _protect(value: Any, mark: str, markup: re.Pattern[str] | None) -> Any:
+    """Put the mark inside all of that, in every string of a JSON value."""
+    if isinstance(value, str):
+        text = _TYPED_EFFORT.sub(lambda match: f"{match[0]}{mark}", value)
+        return markup.sub(lambda match: f"{match[0][0]}{mark}{match[0][1:]}", text) if markup is not None else text
+    if isinstance(value, Mapping):
+        return {_protect(key, mark, markup): _protect(item, mark, markup) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_protect(item, mark, markup) for item in value]
+    return value
 
 
 def _segments(text: str, mark: str, markup: re.Pattern[str] | None) -> Iterator[tuple[str, bool]]:

@@ -12,7 +12,7 @@ from twinspark_gateway.prompt.reasoning import Part, ReasoningSplitter
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.answer_text import AnswerText
 from twinspark_gateway.reply.text_reader import SafeText, ToolCall
-from twinspark_gateway.tools.offer import ToolOffer
+from twinspark_gateway.tools.offer import ToolChoice, ToolOffer
 from twinspark_gateway.tools.parser import CallParser, Parsed, ParsedCall, Piece, StrayTag
 from twinspark_gateway.tools.thought_calls import ThoughtCalls
 
@@ -34,6 +34,7 @@ class ChatReader:
         skip_special_tokens: bool,
         offer: ToolOffer | None = None,
         eos_token_ids: frozenset[int] = frozenset(),
+        is_exact: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
         self._splitter = ReasoningSplitter(tokenizer.think_tokens(), prompt_token_ids)
@@ -48,6 +49,8 @@ class ChatReader:
         self._observation = tokenizer.id_of(OBSERVATION_MARKER)
         self._eos_token_ids = eos_token_ids
         self._tags = tags
+        # Whether the answer is a value of a format: then no blank of it is layout.
+        self._is_exact = is_exact
         self._is_answer_empty = True
         self.num_calls = 0
 
@@ -75,10 +78,21 @@ class ChatReader:
         self._show(self._calls.take(piece), safe)
         return safe
 
+    def would_reason(self, token_id: int) -> bool:
+        """See TextReader."""
+        return self._splitter.is_inside and not self._splitter.is_closing(token_id)
+
+    def take_forced(self, token_id: int) -> SafeText:
+        """See TextReader; what stands behind a reasoning that was closed so is layout."""
+        if not self._splitter.is_inside:
+            return SafeText()
+        self._detokenizers = {part: Detokenizer() for part in self._detokenizers}
+        return self.take(token_id, None, may_stop=False)
+
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader; the token that ended a chat reply is not listed."""
         if self._splitter.is_inside:
-            if token_id is None or token_id != self._observation or token_id not in self._eos_token_ids:
+            if not self._hands_over(token_id):
                 return _thought(self._thoughts.close())
             pieces, calls = self._thoughts.hand_over()
             safe = _thought(pieces)
@@ -90,6 +104,11 @@ class ChatReader:
             content, entries = self._answer.flush()
             safe.add(SafeText(content=content, logprobs=entries))
         return safe
+
+    def _hands_over(self, token_id: int | None) -> bool:
+        """Say whether a reply that ends in its reasoning hands over to tools that the model may choose to call."""
+        is_end = token_id is not None and token_id == self._observation and token_id in self._eos_token_ids
+        return is_end and self._offer.choice is ToolChoice.AUTO
 
     def _text(self, token_id: int, part: Part) -> str:
         """Give the characters that the token completes; a character that a tag interrupts is dropped."""
@@ -114,7 +133,7 @@ class ChatReader:
         if self._splitter.is_markup(piece.token_id):
             return
         text = piece.text
-        if self._is_answer_empty and text:
+        if self._is_answer_empty and text and not self._is_exact:
             # Line breaks between reasoning and answer, and blanks between a call and an answer, are layout.
             text = text.lstrip() if self.num_calls else text.lstrip("\n") if self.num_reasoning_tokens else text
             if not text:

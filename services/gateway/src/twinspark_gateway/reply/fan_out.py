@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from twinspark_gateway.clients.engine import Generator
+from twinspark_gateway.reply.answer_check import AnswerCheck
 from twinspark_gateway.reply.choice import Choice, Ended, Message
 
 
@@ -16,9 +17,12 @@ class FanOut:
     At most num_parallel run at once, so that one request with many prompts does not fill the engine's queue.
     """
 
-    def __init__(self, engine: Generator, choices: Sequence[Choice], num_parallel: int) -> None:
+    def __init__(
+        self, engine: Generator, choices: Sequence[Choice], num_parallel: int, check: AnswerCheck | None = None
+    ) -> None:
         self._engine = engine
         self._choices = choices
+        self._check = check
         self._num_parallel = max(1, min(num_parallel, len(choices)))
         self._permits = asyncio.Semaphore(self._num_parallel)
         self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
@@ -63,7 +67,7 @@ class FanOut:
     async def _run(self, position: int, choice: Choice) -> None:
         async with self._permits, aclosing(choice.run(self._engine)) as messages:
             async for message in messages:
-                self._messages.put_nowait(message)
+                self._messages.put_nowait(message if self._check is None else await self._check.look(message))
                 self._hear(position)
 
     def _hear(self, position: int) -> None:

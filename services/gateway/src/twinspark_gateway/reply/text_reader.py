@@ -62,6 +62,14 @@ class TextReader(Protocol):
         """Take a token that does not end the output. Without may_stop it completes no stop string."""
         ...
 
+    def would_reason(self, token_id: int) -> bool:
+        """Say whether the token, if taken next, belongs to a reasoning that is open and does not close it."""
+        ...
+
+    def take_forced(self, token_id: int) -> SafeText:
+        """Take a token that the model did not write. What it had begun of a character before it is dropped."""
+        ...
+
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """End the text; token_id is the end token or stop id that ended it, None where a limit did."""
         ...
@@ -88,6 +96,15 @@ class CompletionReader:
         """See TextReader."""
         content, entries = self._text.take(self._text_of(token_id), token_id, logprob, may_stop=may_stop)
         return SafeText(content=content, logprobs=entries)
+
+    def would_reason(self, token_id: int) -> bool:
+        """See TextReader; nothing here is reasoning."""
+        return False
+
+    def take_forced(self, token_id: int) -> SafeText:
+        """See TextReader."""
+        self._detokenizer = Detokenizer()
+        return self.take(token_id, None, may_stop=False)
 
     def end(self, token_id: int | None, logprob: TokenLogprob | None) -> SafeText:
         """See TextReader."""

@@ -15,6 +15,7 @@ from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.text_reader import CompletionReader
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
+from twinspark_gateway.routes.constraints import Held, compile_constraint
 from twinspark_gateway.routes.generations import build_generation, build_head, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal
 from twinspark_gateway.schemas.completion_reply import CompletionReply, EchoedPrompt, echo_prompt
@@ -41,6 +42,7 @@ async def completions(request: Request) -> Response:
         gateway.require_tokenizer("stop", "stop strings cannot be found")
     prompts = [await _encode(gateway, prompt, completion.add_special_tokens) for prompt in completion.prompts]
     record = record_of(request)
+    held = await compile_constraint(gateway, completion.constraint, starts_after_thinking=False)
     run = CompletionRun(
         reply=CompletionReply(
             head=build_head(gateway, model, "cmpl"),
@@ -49,13 +51,13 @@ async def completions(request: Request) -> Response:
             with_token_ids=completion.params.return_token_ids,
             with_usage=completion.params.continuous_usage,
         ),
-        choices=_build_choices(gateway, record, completion, model, prompts),
+        choices=_build_choices(gateway, record, completion, model, prompts, held),
         num_choices_each=completion.params.num_choices,
         echoes=[_echo(gateway, prompt) for prompt in prompts] if completion.echo else None,
         include_usage=completion.params.include_usage,
         record=record,
     )
-    fan_out = FanOut(gateway.engine, run.choices, model.num_slots)
+    fan_out = FanOut(gateway.engine, run.choices, model.num_slots, held.check)
     return await respond(request, fan_out, run, stream=completion.params.stream)
 
 
@@ -141,6 +143,7 @@ def _build_choices(
     completion: CompletionRequest,
     model: EngineModel,
     prompts: Sequence[Sequence[int]],
+    held: Held,
 ) -> list[Choice]:
     params = completion.params
     limits = [fit_max_tokens(model, prompt, completion.max_tokens, DEFAULT_MAX_TOKENS, "prompt") for prompt in prompts]
@@ -155,6 +158,7 @@ def _build_choices(
                 seed_offset=index,
                 num_top_logprobs=completion.num_top_logprobs,
                 num_top_prompt_logprobs=completion.num_top_logprobs if completion.echo else None,
+                grammar=held.grammar,
             ),
             reader=CompletionReader(gateway.tokenizer, params.stop, skip_special_tokens=params.skip_special_tokens),
             end_token_ids=end_token_ids(params, model),

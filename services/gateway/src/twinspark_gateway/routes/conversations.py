@@ -14,19 +14,26 @@ from starlette.responses import JSONResponse, Response
 
 from twinspark_gateway.gateway import fit_max_tokens, gateway_of
 from twinspark_gateway.generation import EngineModel
+from twinspark_gateway.prompt.reasoning import ReasoningSplitter
 from twinspark_gateway.prompt.reasoning_memory import ReasoningMemory
 from twinspark_gateway.prompt.template import Conversation, render_prompt
 from twinspark_gateway.prompt.tokenizer import Tokenizer
 from twinspark_gateway.reply.chat_reader import ChatReader
 from twinspark_gateway.reply.choice import Choice, Delta, Ended, Message, Started
 from twinspark_gateway.reply.fan_out import FanOut
+from twinspark_gateway.reply.thinking_budget import build_budget
 from twinspark_gateway.reply.usage import Usage, sum_usage
 from twinspark_gateway.request_record import RequestRecord, record_of
+from twinspark_gateway.routes.constraints import Held, compile_constraint
 from twinspark_gateway.routes.generations import build_generation, end_token_ids, respond
 from twinspark_gateway.schemas.chat_reply import ChoiceTotal, describe_call
-from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request, read_conversation
+from twinspark_gateway.schemas.chat_request import ChatRequest, read_chat_request
+from twinspark_gateway.schemas.conversation import read_conversation
+from twinspark_gateway.schemas.fields import Fields, refuse_at
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
 from twinspark_gateway.schemas.messages import read_tool_call
+from twinspark_gateway.schemas.thinking import read_thinking
+from twinspark_gateway.tools.offer import ToolOffer
 from twinspark_gateway.web.event_stream import OPENAI_EVENTS, EventForm
 
 
@@ -68,13 +75,14 @@ class PreparedChat:
     choices: Sequence[Choice]
     record: RequestRecord
     memory: "ScopedMemory"
+    held: Held
 
 
 async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedChat:
     """Check the body of a chat request and render its prompt. Raises ApiError."""
     gateway = gateway_of(request)
     model = gateway.monitor.serving_model()
-    chat = read_chat_request(body, model, gateway.defaults, gateway.settings.reasoning_effort)
+    chat = read_chat_request(body, model, gateway.defaults, gateway.thinking_defaults)
     tokenizer = gateway.require_tokenizer("messages", "chat is not available")
     record = record_of(request)
     scope = record.key_label or ""
@@ -82,9 +90,27 @@ async def prepare_chat(request: Request, body: Mapping[str, Any]) -> PreparedCha
     prompt = await asyncio.to_thread(render_prompt, conversation, tokenizer)
     default = gateway.settings.default_max_tokens or None
     max_tokens = fit_max_tokens(model, prompt, chat.max_tokens, default, "messages")
-    record.thinking = conversation.enable_thinking
-    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens)
-    return PreparedChat(chat, model, prompt, choices, record, ScopedMemory(gateway.memory, scope, conversation))
+    record.thinking, record.effort = conversation.enable_thinking, conversation.reasoning_effort
+    record.thinking_budget = chat.thinking_budget or None
+    is_thinking = _starts_thinking(tokenizer, prompt)
+    if is_thinking and chat.constraint is not None:
+        _check_stop_ids(chat, tokenizer)
+    held = await compile_constraint(gateway, chat.constraint, starts_after_thinking=is_thinking)
+    choices = _build_choices(record, chat, model, tokenizer, prompt, max_tokens, held)
+    scoped = ScopedMemory(gateway.memory, scope, conversation)
+    return PreparedChat(chat, model, prompt, choices, record, scoped, held)
+
+
+def _starts_thinking(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
+    """Say whether the reply begins inside its reasoning."""
+    return ReasoningSplitter(tokenizer.think_tokens(), prompt).is_inside
+
+
+def _check_stop_ids(chat: ChatRequest, tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.think_tokens()
+    if tokens is not None and tokens.closing in chat.params.stop_token_ids:
+        why = "the constraint of the answer begins after it"
+        raise refuse_at("stop_token_ids", f"must not hold the id that ends the reasoning: {why}")
 
 
 async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list[int]:
@@ -92,7 +118,7 @@ async def encode_conversation(request: Request, body: Mapping[str, Any]) -> list
     gateway = gateway_of(request)
     tokenizer = gateway.require_tokenizer("messages", "text has no token ids")
     check_later_fields(body, CHAT)
-    conversation = read_conversation(body, gateway.settings.reasoning_effort)
+    conversation = read_conversation(body, read_thinking(Fields(body), gateway.thinking_defaults))
     conversation, _ = gateway.memory.restore(record_of(request).key_label or "", conversation)
     return await asyncio.to_thread(render_prompt, conversation, tokenizer)
 
@@ -102,7 +128,7 @@ async def answer_chat(
 ) -> Response:
     """Run a request and give the response. Raises ApiError while the status can still be chosen."""
     run = ChatRun(reply, prepared.choices, prepared.prompt, prepared.record, prepared.memory)
-    fan_out = FanOut(gateway_of(request).engine, run.choices, prepared.model.num_slots)
+    fan_out = FanOut(gateway_of(request).engine, run.choices, prepared.model.num_slots, prepared.held.check)
     return await respond(request, fan_out, run, stream=prepared.chat.params.stream, form=form)
 
 
@@ -115,8 +141,8 @@ class ScopedMemory:
     conversation: Conversation
 
     def remember(self, total: ChoiceTotal) -> None:
-        """Keep the reasoning of a reply that has ended, if it calls tools."""
-        if total.calls:
+        """Keep the reasoning of a reply that has ended, if it calls tools; not of one that holds a part of it only."""
+        if total.calls and self.conversation.continued_field is None:
             calls = [read_tool_call(describe_call(call), "tool_calls") for call in total.calls]
             self.memory.remember(self.scope, self.conversation.messages, calls, total.reasoning)
 
@@ -183,8 +209,9 @@ def _build_choices(
     tokenizer: Tokenizer,
     prompt: Sequence[int],
     max_tokens: int,
+    held: Held,
 ) -> list[Choice]:
-    params = chat.params
+    params, budget = chat.params, build_budget(chat.thinking_budget, tokenizer)
     return [
         Choice(
             index=index,
@@ -195,16 +222,19 @@ def _build_choices(
                 max_tokens=max_tokens,
                 seed_offset=index,
                 num_top_logprobs=chat.num_top_logprobs,
+                grammar=held.grammar,
             ),
             reader=ChatReader(
                 tokenizer,
                 prompt,
                 params.stop,
                 skip_special_tokens=params.skip_special_tokens,
-                offer=chat.conversation.offer,
+                offer=ToolOffer() if chat.has_format else chat.conversation.offer,
                 eos_token_ids=model.eos_token_ids,
+                is_exact=chat.has_format,
             ),
             end_token_ids=end_token_ids(params, model),
+            budget=budget,
         )
         for index in range(params.num_choices)
     ]

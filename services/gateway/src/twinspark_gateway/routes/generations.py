@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from twinspark_gateway.errors import ApiError
 from twinspark_gateway.gateway import Gateway, gateway_of
-from twinspark_gateway.generation import EngineModel, Generation
+from twinspark_gateway.generation import EngineModel, Generation, Grammar
 from twinspark_gateway.reply.choice import Choice
 from twinspark_gateway.reply.fan_out import FanOut
 from twinspark_gateway.reply.usage import Usage
@@ -54,6 +54,7 @@ def build_generation(
     seed_offset: int,
     num_top_logprobs: int | None,
     num_top_prompt_logprobs: int | None = None,
+    grammar: Grammar | None = None,
 ) -> Generation:
     """Build the Generate call of one choice, and note the request in its record. Raises ApiError."""
     if params.min_tokens > max_tokens:
@@ -76,6 +77,7 @@ def build_generation(
         num_top_prompt_logprobs=num_top_prompt_logprobs,
         draft=params.draft,
         is_background=params.is_background,
+        grammar=grammar,
     )
 
 

@@ -31,6 +31,13 @@ async def metrics(request: Request) -> Response:
     return Response(generate_latest(gateway_of(request).metrics.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
+def _grammar_state(gateway: Gateway) -> str | None:
+    """Say how the grammar service is; None where none is set. Without it other requests are served all the same."""
+    if gateway.grammar_monitor is None:
+        return None
+    return "serving" if gateway.grammar_monitor.is_serving else "unavailable"
+
+
 def _describe(gateway: Gateway, problem: str | None) -> dict[str, Any]:
     stats, age, model = gateway.monitor.stats, gateway.monitor.age_seconds, gateway.monitor.model
     calls = gateway.engine.calls
@@ -54,6 +61,7 @@ def _describe(gateway: Gateway, problem: str | None) -> dict[str, Any]:
             for stall in calls.find_stalls()
         ],
         "engine": {"state": stats.state if stats is not None else None, "age_s": age and round(age, 3)},
+        "grammar": {"state": _grammar_state(gateway)},
     }
     if model is not None:
         reply |= {"model": gateway.settings.served_name, "context_length": model.context_length}

@@ -110,7 +110,7 @@ class ChatReply:
     def end_chunks(self, ended: Ended) -> list[dict[str, Any]]:
         """Give the last chunk of a choice."""
         chunk = self._chunk(ended.index, {}, ended.usage)
-        chunk["choices"][0] |= {"finish_reason": ended.finish_reason, "stop_reason": ended.stop_reason}
+        chunk["choices"][0] |= describe_end(ended)
         return [chunk | self._timings()]
 
     def closing_chunks(self, usage: Usage) -> list[dict[str, Any]]:
@@ -139,8 +139,7 @@ class ChatReply:
             "index": index,
             "message": message,
             "logprobs": chat_logprobs(total.logprobs, self.names) if self.with_logprobs else None,
-            "finish_reason": total.ended.finish_reason if total.ended is not None else None,
-            "stop_reason": total.ended.stop_reason if total.ended is not None else None,
+            **describe_end(total.ended),
         }
         return choice | ({"token_ids": total.token_ids} if self.with_token_ids else {})
 
@@ -148,6 +147,14 @@ class ChatReply:
         choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None}
         chunk = self.head.to_json("chat.completion.chunk") | {"choices": [choice]}
         return chunk | ({"usage": usage.to_json()} if self.with_usage else {})
+
+
+def describe_end(ended: Ended | None) -> dict[str, Any]:
+    """Give the fields of a choice that say why it ended."""
+    if ended is None:
+        return {"finish_reason": None, "stop_reason": None}
+    fields = {"finish_reason": ended.finish_reason, "stop_reason": ended.stop_reason}
+    return fields if ended.schema_check is None else fields | {"schema_check": ended.schema_check}
 
 
 def describe_call(call: ToolCall) -> dict[str, Any]:

@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from twinspark_gateway.constraint import Constraint
 from twinspark_gateway.errors import invalid
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.prompt.template import Conversation
+from twinspark_gateway.schemas.conversation import read_conversation
 from twinspark_gateway.schemas.fields import Fields
+from twinspark_gateway.schemas.formats import check_beside, read_format
 from twinspark_gateway.schemas.later_fields import CHAT, check_later_fields
-from twinspark_gateway.schemas.messages import read_messages
 from twinspark_gateway.schemas.sampling import ReplyParams, read_reply_params
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
-from twinspark_gateway.schemas.thinking import read_thinking
-from twinspark_gateway.schemas.tools import read_tool_offer
+from twinspark_gateway.schemas.thinking import ThinkingDefaults, read_thinking
+from twinspark_gateway.schemas.tool_grammar import tool_constraint
+from twinspark_gateway.tools.offer import ToolChoice, ToolOffer
 
 MAX_TOP_LOGPROBS = 20
 
@@ -29,47 +32,49 @@ class ChatRequest:
     # Alternatives beside each token's own log probability; None: none were asked for.
     num_top_logprobs: int | None
     include_reasoning: bool
-
-
-def read_conversation(body: Mapping[str, Any], default_effort: str) -> Conversation:
-    """Read the fields that make the prompt. Raises ApiError."""
-    fields = Fields(body)
-    thinking = read_thinking(fields, default_effort)
-    messages = read_messages(body.get("messages"))
-    continues = fields.boolean("continue_final_message", False)
-    opens = fields.boolean("add_generation_prompt", not continues)
-    if continues and opens:
-        message = "'continue_final_message' and 'add_generation_prompt' must not both be true."
-        raise invalid("continue_final_message", message, code="invalid_value")
-    if continues and messages[-1]["role"] != "assistant":
-        message = "'continue_final_message' needs an assistant message at the end of 'messages'."
-        raise invalid("continue_final_message", message, code="invalid_value")
-    return Conversation(
-        messages=messages,
-        offer=read_tool_offer(fields),
-        enable_thinking=thinking.enabled,
-        reasoning_effort=thinking.effort,
-        add_generation_prompt=opens,
-        continue_final_message=continues,
-        kwargs=thinking.template_kwargs,
-    )
+    # As in Thinking.
+    thinking_budget: int
+    # What the answer must be; None: any text, and any calls where tools are offered.
+    constraint: Constraint | None
+    # Whether the constraint is a format: then the answer is one value, and no call is looked for.
+    has_format: bool
 
 
 def read_chat_request(
-    body: Mapping[str, Any], model: EngineModel, defaults: SamplingDefaults, default_effort: str
+    body: Mapping[str, Any], model: EngineModel, defaults: SamplingDefaults, thinking_defaults: ThinkingDefaults
 ) -> ChatRequest:
     """Read and check a body. Raises ApiError."""
     fields = Fields(body)
     check_later_fields(body, CHAT)
     max_tokens = fields.integer("max_tokens", 1)
     max_completion_tokens = fields.integer("max_completion_tokens", 1)
+    thinking = read_thinking(fields, thinking_defaults)
+    conversation = read_conversation(body, thinking)
+    params = read_reply_params(fields, model, defaults)
+    wanted = read_format(fields)
+    constraint = _choose(wanted, conversation.offer)
+    check_beside(params, constraint)
     return ChatRequest(
-        conversation=read_conversation(body, default_effort),
-        params=read_reply_params(fields, model, defaults),
+        conversation=conversation,
+        params=params,
         max_tokens=max_tokens if max_completion_tokens is None else max_completion_tokens,
         num_top_logprobs=_read_logprobs(fields, model),
         include_reasoning=fields.boolean("include_reasoning", True),
+        thinking_budget=thinking.budget,
+        constraint=constraint,
+        has_format=wanted is not None,
     )
+
+
+def _choose(wanted: Constraint | None, offer: ToolOffer) -> Constraint | None:
+    """Give the constraint of the answer: a format excludes calls, so it goes with no choice that asks for one."""
+    if wanted is None:
+        return tool_constraint(offer)
+    if offer.choice is not ToolChoice.AUTO:
+        field = wanted.where.split(".")[0]
+        message = f"'{field}' must not stand beside a 'tool_choice' that asks for a call."
+        raise invalid(field, message, code="invalid_value")
+    return wanted
 
 
 def _read_logprobs(fields: Fields, model: EngineModel) -> int | None:

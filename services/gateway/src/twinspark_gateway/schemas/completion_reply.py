@@ -9,7 +9,7 @@ from twinspark_gateway.prompt.detokenizer import Detokenizer
 from twinspark_gateway.reply.answer_text import PlacedLogprob
 from twinspark_gateway.reply.choice import Delta, Ended
 from twinspark_gateway.reply.usage import Usage
-from twinspark_gateway.schemas.chat_reply import ChoiceTotal, ReplyHead
+from twinspark_gateway.schemas.chat_reply import ChoiceTotal, ReplyHead, describe_end
 from twinspark_gateway.schemas.logprobs import CompletionLogprobs, TokenNames
 
 _KIND = "text_completion"
@@ -70,7 +70,7 @@ class CompletionReply:
     def finish_chunk(self, ended: Ended) -> dict[str, Any]:
         """Give the last chunk of a choice."""
         chunk = self._chunk(ended.index, "", ended.usage)
-        chunk["choices"][0] |= {"finish_reason": ended.finish_reason, "stop_reason": ended.stop_reason}
+        chunk["choices"][0] |= describe_end(ended)
         return chunk
 
     def usage_chunk(self, usage: Usage) -> dict[str, Any]:
@@ -90,8 +90,7 @@ class CompletionReply:
             "index": index,
             "text": (prompt.text if prompt is not None else "") + total.content,
             "logprobs": None,
-            "finish_reason": total.ended.finish_reason if total.ended is not None else None,
-            "stop_reason": total.ended.stop_reason if total.ended is not None else None,
+            **describe_end(total.ended),
         }
         if self.with_logprobs:
             choice["logprobs"] = self._logprobs(prompt, prompt_logprobs, total.logprobs, start).to_json()

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twinspark_gateway.constraint import Constraint
 from twinspark_gateway.errors import invalid, not_served_yet
 from twinspark_gateway.generation import EngineModel
 from twinspark_gateway.schemas.fields import Fields, check_token_ids, refuse
+from twinspark_gateway.schemas.formats import check_beside, read_format
 from twinspark_gateway.schemas.later_fields import COMPLETION, check_later_fields
 from twinspark_gateway.schemas.sampling import ReplyParams, read_reply_params
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
@@ -29,6 +31,8 @@ class CompletionRequest:
     max_tokens: int | None
     num_top_logprobs: int | None
     echo: bool
+    # What each completion must be; None: any text.
+    constraint: Constraint | None
 
 
 def read_completion_request(
@@ -38,6 +42,8 @@ def read_completion_request(
     fields = Fields(body)
     check_later_fields(body, COMPLETION)
     params = read_reply_params(fields, model, defaults)
+    constraint = read_format(fields)
+    check_beside(params, constraint)
     best_of = fields.integer("best_of", 1)
     if best_of not in (None, 1, params.num_choices):
         raise not_served_yet("best_of", " unless it equals 'n'")
@@ -52,6 +58,7 @@ def read_completion_request(
         max_tokens=max_tokens,
         num_top_logprobs=fields.integer("logprobs", 0, model.max_top_logprobs),
         echo=echo,
+        constraint=constraint,
     )
 
 

@@ -33,31 +33,9 @@ def _of_type(expected: str, kind: type) -> Callable[..., LaterField]:
 _TEXT = _of_type("a string", str)
 _LIST, _OBJECT = _of_type("a list", list), _of_type("an object", dict)
 _COUNT = LaterField("an integer", lambda value: read_integer(value) is not None, lambda value: read_integer(value) == 0)
-SAMPLING: Mapping[str, LaterField] = {
-    "structured_outputs": _OBJECT(),
-    "guided_json": LaterField("a schema", lambda _value: True, lambda _value: False),
-    "guided_regex": _TEXT(),
-    "guided_choice": _LIST(),
-    "guided_grammar": _TEXT(),
-    "response_format": LaterField(
-        "an object", lambda value: isinstance(value, dict), lambda value: value.get("type") == "text"
-    ),
-    "draft": LaterField("false", lambda _value: True, lambda value: value is False),
-}
 CHAT: Mapping[str, LaterField] = {
-    **SAMPLING,
-    "functions": _LIST([], hint=": use 'tools'"),
-    "function_call": LaterField(
-        "a string or an object",
-        lambda value: isinstance(value, str | dict),
-        lambda value: value in ("none", "auto"),
-        ": use 'tool_choice'",
-    ),
     "modalities": _LIST([], ["text"]),
     "audio": _OBJECT(),
-    "thinking_budget": _COUNT,
-    "reasoning_budget": _COUNT,
-    "thinking_token_budget": _COUNT,
 }
 RESPONSES: Mapping[str, LaterField] = {
     "background": _of_type("a boolean", bool)(False),
@@ -67,7 +45,7 @@ RESPONSES: Mapping[str, LaterField] = {
     "truncation": _TEXT("disabled"),
     "top_logprobs": _COUNT,
 }
-COMPLETION: Mapping[str, LaterField] = {**SAMPLING, "suffix": _TEXT("")}
+COMPLETION: Mapping[str, LaterField] = {"suffix": _TEXT("")}
 
 
 def check_later_fields(body: Mapping[str, Any], table: Mapping[str, LaterField]) -> None:

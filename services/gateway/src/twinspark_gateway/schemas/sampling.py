@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from twinspark_gateway.errors import invalid
+from twinspark_gateway.errors import invalid, not_served_yet
 from twinspark_gateway.generation import EngineModel, Sampling
 from twinspark_gateway.schemas.fields import Fields, read_integer, refuse, show
 from twinspark_gateway.schemas.sampling_defaults import SamplingDefaults
@@ -33,7 +33,7 @@ class ReplyParams:
     include_usage: bool
     continuous_usage: bool
     return_token_ids: bool
-    # False: draft: false was asked for.
+    # False: one token a step. The reply is the same.
     draft: bool
     # Yields its slot to foreground requests.
     is_background: bool
@@ -55,7 +55,7 @@ def read_reply_params(fields: Fields, model: EngineModel, defaults: SamplingDefa
         include_usage=include_usage,
         continuous_usage=continuous_usage,
         return_token_ids=fields.boolean("return_token_ids", False),
-        draft=fields.get("draft") is not False,
+        draft=_read_draft(fields),
         is_background=_read_priority(fields),
     )
 
@@ -93,6 +93,13 @@ def _read_logit_bias(fields: Fields, vocabulary_size: int) -> dict[int, float]:
             raise refuse("logit_bias", bias, expected)
         biases[int(key)] = float(bias)
     return biases
+
+
+def _read_draft(fields: Fields) -> bool:
+    """Whether tokens may be proposed: true leaves it to the engine's policy. The reply never depends on it."""
+    if isinstance(fields.get("draft"), str):
+        raise not_served_yet("draft", ": no drafter is served by name yet; true and false are")
+    return fields.boolean("draft", True)
 
 
 def _read_priority(fields: Fields) -> bool:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinspark_gateway.errors import invalid, not_served_yet
+from twinspark_gateway.errors import invalid
 from twinspark_gateway.prompt.template import RESERVED_KWARGS
-from twinspark_gateway.schemas.fields import Fields, read_integer, refuse
+from twinspark_gateway.schemas.fields import Fields, refuse
 
 # What a request may name, and the template's word for it; "none" switches thinking off.
 EFFORTS: Mapping[str, str | None] = {
@@ -18,6 +18,7 @@ EFFORTS: Mapping[str, str | None] = {
     "xhigh": "max",
     "max": "max",
 }
+_BUDGETS = ("thinking_budget", "reasoning_budget", "thinking_token_budget")
 _OWN_KWARGS = frozenset({"enable_thinking", "thinking", "reasoning_effort"})
 
 
@@ -28,11 +29,23 @@ class Thinking:
     enabled: bool
     # low, high or max; None leaves it to the template.
     effort: str | None
+    # Number of the reply's token at which the reasoning is closed; 0: never.
+    budget: int
     # Other variables for the template; clear_thinking is always among them.
     template_kwargs: Mapping[str, Any]
 
 
-def read_thinking(fields: Fields, default_effort: str) -> Thinking:
+@dataclass(frozen=True, slots=True)
+class ThinkingDefaults:
+    """What a request gets that says nothing."""
+
+    # low, high or max; empty leaves it to the template.
+    effort: str = ""
+    # As in Thinking.
+    budget: int = 0
+
+
+def read_thinking(fields: Fields, defaults: ThinkingDefaults) -> Thinking:
     """Read the switches. An explicit switch beats effort "none"; the top-level effort beats the template's."""
     kwargs = fields.inner("chat_template_kwargs")
     passed = _passed_kwargs(fields.mapping("chat_template_kwargs"))
@@ -41,8 +54,8 @@ def read_thinking(fields: Fields, default_effort: str) -> Thinking:
         effort = _read_effort(kwargs)
     explicit = _read_switch(fields, kwargs)
     enabled = explicit if explicit is not None else effort != "none"
-    word = EFFORTS[effort] if effort is not None else default_effort or None
-    return Thinking(enabled, word if enabled else None, passed)
+    word = EFFORTS[effort] if effort is not None else defaults.effort or None
+    return Thinking(enabled, word if enabled else None, _read_budget(fields) or defaults.budget, passed)
 
 
 def _passed_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,10 +95,16 @@ def _read_top_level(value: Any) -> bool | None:
     switch = _switch_of(value)
     if switch is None:
         raise refuse("thinking", value, 'a boolean, {"type": "enabled"} or {"type": "disabled"}')
-    budget = value.get("budget_tokens") if isinstance(value, dict) else None
-    if budget is not None and read_integer(budget) != 0:
-        raise not_served_yet("thinking.budget_tokens")
     return switch
+
+
+def _read_budget(fields: Fields) -> int:
+    """Read the budget under each of its names; the first one that is given counts. 0 asks for the default."""
+    values = [fields.integer(name, 0) for name in _BUDGETS]
+    thinking = fields.get("thinking")
+    if isinstance(thinking, dict):
+        values.append(fields.inner("thinking").integer("budget_tokens", 0))
+    return next((value for value in values if value is not None), 0)
 
 
 def _switch_of(value: Any) -> bool | None:

@@ -1,30 +1,22 @@
-"""Reads `tools`, `tool_choice` and `parallel_tool_calls` of a chat request: which tools are offered, and how.
-
-What would have to be forced on the model (a call that is required or named, arguments that are held to their schema)
-needs constrained decoding, which this server does not have; it is refused and never only hoped for.
-"""
+"""Reads `tools`, `tool_choice` and `parallel_tool_calls` of a chat request: which tools are offered, and how."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from twinspark_gateway.errors import ApiError, invalid, not_served_yet
+from twinspark_gateway.errors import invalid
 from twinspark_gateway.schemas.fields import Fields, refuse, refuse_at, show
-from twinspark_gateway.tools.offer import Tool, ToolOffer
+from twinspark_gateway.tools.offer import Tool, ToolChoice, ToolOffer
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_NOT_FORCED = "needs constrained decoding, which this server does not have"
 
 
 def read_tool_offer(fields: Fields) -> ToolOffer:
     """Read the fields. Raises a 400 that names the field; its text has the path inside it."""
     tools = _read_tools(fields.get("tools"))
     parallel = fields.boolean("parallel_tool_calls", True)
-    offered = _read_choice(fields.get("tool_choice"), tools)
-    for position, tool in enumerate(tools):
-        if tool in offered and tool.definition["function"].get("strict"):
-            raise not_served_yet("tools", f": 'tools[{position}].function.strict' {_NOT_FORCED}")
-    return ToolOffer(offered, parallel)
+    offered, choice = _read_choice(fields.get("tool_choice"), tools)
+    return ToolOffer(offered, parallel and choice is not ToolChoice.NAMED, choice)
 
 
 def translate_tools(tools: Any, translate: Callable[[Any, str], Any]) -> Any:
@@ -39,7 +31,7 @@ def _read_tools(value: Any) -> tuple[Tool, ...]:
         return ()
     if not isinstance(value, list):
         raise refuse("tools", value, "a list of tools")
-    tools = tuple(_read_tool(tool, f"tools[{i}]") for i, tool in enumerate(value))
+    tools = tuple(_read_tool(tool, i) for i, tool in enumerate(value))
     names = [tool.name for tool in tools]
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -47,7 +39,8 @@ def _read_tools(value: Any) -> tuple[Tool, ...]:
     return tools
 
 
-def _read_tool(tool: Any, where: str) -> Tool:
+def _read_tool(tool: Any, position: int) -> Tool:
+    where = f"tools[{position}]"
     if not isinstance(tool, dict):
         raise refuse_at(where, f"must be an object (got {show(tool)})")
     kind = tool.get("type", "function")
@@ -63,7 +56,7 @@ def _read_tool(tool: Any, where: str) -> Tool:
     for key, kind, expected in (("description", str, "a string"), ("strict", bool, "a boolean")):
         if not isinstance(function.get(key), kind | None):
             raise refuse_at(f"{where}.function.{key}", f"must be {expected} (got {show(function[key])})")
-    return Tool(name, _read_parameters(function.get("parameters"), f"{where}.function.parameters"), tool)
+    return Tool(name, _read_parameters(function.get("parameters"), f"{where}.function.parameters"), tool, position)
 
 
 def _read_parameters(parameters: Any, where: str) -> Mapping[str, Any]:
@@ -77,27 +70,28 @@ def _read_parameters(parameters: Any, where: str) -> Mapping[str, Any]:
     return parameters
 
 
-def _read_choice(value: Any, tools: Sequence[Tool]) -> Sequence[Tool]:
-    """Give the tools that are offered to the model."""
+def _read_choice(value: Any, tools: Sequence[Tool]) -> tuple[Sequence[Tool], ToolChoice]:
+    """Give the tools that are offered to the model, and whether it must call one."""
     if value is None or value == "auto":
-        return tools
+        return tools, ToolChoice.AUTO
     if value == "none":
-        return ()
+        return (), ToolChoice.AUTO
     if value == "required":
-        raise _refuse_to_force(tools, '"required"')
+        if not tools:
+            raise invalid("tool_choice", "'tool_choice': \"required\" needs 'tools'.", code="invalid_value")
+        return tools, ToolChoice.REQUIRED
     if not isinstance(value, dict):
         raise refuse("tool_choice", value, '"none", "auto", "required", or an object that names tools')
     match value.get("type"):
         case "function":
-            _find(tools, value, "tool_choice")
-            raise _refuse_to_force(tools, "a named tool")
+            return (_find(tools, value, "tool_choice"),), ToolChoice.NAMED
         case "allowed_tools":
             return _read_allowed(value.get("allowed_tools"), tools)
         case kind:
             raise refuse_at("tool_choice.type", f'must be "function" or "allowed_tools" (got {show(kind)})')
 
 
-def _read_allowed(allowed: Any, tools: Sequence[Tool]) -> Sequence[Tool]:
+def _read_allowed(allowed: Any, tools: Sequence[Tool]) -> tuple[Sequence[Tool], ToolChoice]:
     where = "tool_choice.allowed_tools"
     if not isinstance(allowed, dict):
         raise refuse_at(where, f"must be an object (got {show(allowed)})")
@@ -108,9 +102,7 @@ def _read_allowed(allowed: Any, tools: Sequence[Tool]) -> Sequence[Tool]:
         raise refuse_at(f"{where}.tools", f"must be a non-empty list of tools (got {show(named)})")
     names = {_find(tools, entry, f"{where}.tools[{i}]").name for i, entry in enumerate(named)}
     offered = tuple(tool for tool in tools if tool.name in names)
-    if mode == "required":
-        raise _refuse_to_force(offered, 'the mode "required"')
-    return offered
+    return offered, ToolChoice(mode)
 
 
 def _find(tools: Sequence[Tool], entry: Any, where: str) -> Tool:
@@ -123,9 +115,3 @@ def _find(tools: Sequence[Tool], entry: Any, where: str) -> Tool:
     if found is None:
         raise refuse_at(f"{where}.function.name", f"is {show(name)}, which the request does not offer")
     return found
-
-
-def _refuse_to_force(tools: Sequence[Tool], what: str) -> ApiError:
-    if not tools:
-        return invalid("tool_choice", f"'tool_choice': {what} needs 'tools'.", code="invalid_value")
-    return not_served_yet("tool_choice", f': {what} {_NOT_FORCED}; "auto" and "none" are served')

@@ -1,8 +1,20 @@
 """The tools that one request offers, and which of them a written name means."""
 
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+
+class ToolChoice(enum.Enum):
+    """Who decides whether a reply calls a tool."""
+
+    # The model.
+    AUTO = "auto"
+    # The request: at least one call.
+    REQUIRED = "required"
+    # The request: one call of the only tool that is offered, and nothing else.
+    NAMED = "named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +26,13 @@ class Tool:
     parameters: Mapping[str, Any]
     # As the request has it, for the template.
     definition: Mapping[str, Any]
+    # Its index in the request.
+    position: int = 0
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the request wants calls held to the parameters, and every keyword of them enforced."""
+        return self.definition["function"].get("strict") is True
 
     @property
     def properties(self) -> Mapping[str, Any]:
@@ -35,6 +54,7 @@ class ToolOffer:
     tools: Sequence[Tool] = ()
     # False: only the first call of a reply counts.
     parallel: bool = True
+    choice: ToolChoice = ToolChoice.AUTO
 
     def match(self, written: str) -> Tool | None:
         """Give the tool of that name, else the only one whose name differs in case alone."""

@@ -15,13 +15,13 @@ from xgrammar import CompiledGrammar, GrammarCompiler, GrammarMatcher
 
 from twinspark_grammar.compiling.warnings_of_library import PLACE_IN_LIBRARY, collect_warnings
 from twinspark_grammar.schema.enforcement import Unenforced, find_unenforced
+from twinspark_grammar.schema.json_grammar import json_grammar
 from twinspark_grammar.schema.json_source import JsonSourceError, TooDeepError, read_json
-from twinspark_grammar.schema.lengths import lengths_as_patterns
 from twinspark_grammar.source import GrammarKind, GrammarSource
 from twinspark_grammar.structural_tag import UnknownTokenError, bind_tokens, find_schemas
 from twinspark_grammar.tool_calls.tag import build_tag, find_unenforced_arguments
 from twinspark_grammar.tool_calls.tools import ToolsError, read_tools
-from twinspark_grammar.tool_calls.values import MAX_BLANKS, EndlessUnionError
+from twinspark_grammar.tool_calls.values import EndlessUnionError
 from twinspark_grammar.vocabulary import Vocabulary
 
 MOST_REASON_CHARACTERS = 500
@@ -136,15 +136,12 @@ class Job:
         if not isinstance(schema, dict):
             raise InvalidSourceError("a JSON schema must be an object")
         self._unenforced += find_unenforced(schema)
-        return self._compile_schema(json.dumps(lengths_as_patterns(schema), ensure_ascii=False))
+        return self._compiler.compile_grammar(json_grammar(json.dumps(schema, ensure_ascii=False)))
 
     def _json_object(self, text: str) -> CompiledGrammar:
         if text:
             raise InvalidSourceError("json_object takes no source")
-        return self._compile_schema('{"type":"object"}')
-
-    def _compile_schema(self, text: str) -> CompiledGrammar:
-        return self._compiler.compile_json_schema(text, strict_mode=True, max_whitespace_cnt=MAX_BLANKS)
+        return self._compiler.compile_grammar(json_grammar('{"type":"object"}'))
 
     def _choice(self, text: str) -> CompiledGrammar:
         choices = read_json(text, self._limits.max_depth)

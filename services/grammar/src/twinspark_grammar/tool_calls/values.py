@@ -4,39 +4,34 @@ What xgrammar's own GLM style would do, but for the markers: there they are text
 """
 
 import json
-import re
 from typing import Any
 
 from twinspark_grammar.schema.enforcement import types_of
-from twinspark_grammar.schema.lengths import lengths_as_patterns
+from twinspark_grammar.schema.json_grammar import json_grammar
 from twinspark_grammar.schema.references import resolve
 
 Format = dict[str, Any]
 
 MOST_UNIONS = 16
 """Unions inside unions that are followed."""
-MAX_BLANKS = 32
-"""Blanks in a row between the parts of JSON."""
 VALUE_END = "</arg_value>"
 
 
-def pattern_without(word: str) -> str:
-    """Give a regular expression of all texts in which the word does not occur; its first character is in it once.
+def text_without(word: str) -> str:
+    """Give the grammar of all texts in which the word does not occur; its first character is in it once.
 
-    A text is other characters, and starts of the word: each is followed by another start, a character that does not
-    go on with it, or the end.
+    Rule i has read i characters of the word. Everything that may follow is inside the rule, so nearly all of its masks
+    are made when it is compiled; a regular expression's are made token by token, in the middle of a reply.
     """
-    first, rest = word[0], word[1:]
-    start, mismatch = "", ""
-    for i, char in reversed(list(enumerate(rest, start=1))):
-        start = rf"(?:{re.escape(char)}{start})?" if i < len(rest) else ""
-        other = rf"[^{first}{char}]"
-        mismatch = rf"(?:{other}|{re.escape(char)}{mismatch})" if mismatch else other
-    starts = rf"(?:{first}{start})*"
-    return rf"(?:[^{first}]|{starts}{first}{mismatch})*{starts}"
+    first = word[0]
+    rules = [f'root ::= [^{first}]* ("" | "{first}" start_1)']
+    for i, char in enumerate(word[1:], start=1):
+        goes_on = f' | "{char}" start_{i + 1}' if i < len(word) - 1 else ""
+        rules.append(f'start_{i} ::= "" | "{first}" start_1{goes_on} | [^{first}{char}] root')
+    return "\n".join(rules)
 
 
-TEXT: Format = {"type": "regex", "pattern": pattern_without(VALUE_END)}
+TEXT: Format = {"type": "grammar", "grammar": text_without(VALUE_END)}
 """Not xgrammar's any_text: with an excluded word that allows bytes that are no UTF-8, and so added tokens."""
 
 
@@ -69,8 +64,8 @@ def value_format(schema: Any, root: Any, depth: int = 0) -> Format:
 
 def json_format(schema: dict[str, Any], root: Any) -> Format:
     """Give the format of a value that is written as JSON; references go on meaning the root."""
-    document = lengths_as_patterns({**_move_references(schema), "$defs": {"root": _move_references(root)}})
-    return {"type": "json_schema", "json_schema": document, "max_whitespace_cnt": MAX_BLANKS}
+    document = {**_move_references(schema), "$defs": {"root": _move_references(root)}}
+    return {"type": "grammar", "grammar": json_grammar(json.dumps(document, ensure_ascii=False))}
 
 
 def _string_format(schema: dict[str, Any]) -> Format:

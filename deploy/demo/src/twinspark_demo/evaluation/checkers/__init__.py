@@ -33,4 +33,9 @@ CHECKERS: Mapping[str, Callable[[Any, Reply], bool]] = {
     "tool_two": tool_calls.is_right,
     "tool_result": told_values.is_right,
     "tool_none": no_call.is_right,
+    "tool_loop": told_values.is_right,
+    "tool_required": tool_calls.is_right,
+    "tool_named": tool_calls.is_right,
+    "tool_parallel": tool_calls.is_right,
+    "json_schema": json_records.is_right,
 }

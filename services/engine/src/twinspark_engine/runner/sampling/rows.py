@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from twinspark_engine.masks.source import Mask
 from twinspark_engine.request import SamplingParams
 from twinspark_engine.scheduler.plan import TokenLogprobs
 from twinspark_kernels.keyed_draw import to_signed
@@ -30,6 +31,8 @@ class DrawRow:
     """End tokens and stop ids may not be drawn yet."""
     num_top_logprobs: int | None = None
     """Most likely ids to report; None: no log probabilities at all."""
+    mask: Mask | None = None
+    """The ids that the request's grammar allows here; None: all."""
 
     @property
     def is_adjusted(self) -> bool:

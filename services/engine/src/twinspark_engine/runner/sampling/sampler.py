@@ -20,6 +20,7 @@ from twinspark_engine.runner.sampling.filters import (
     wanted_masses,
 )
 from twinspark_engine.runner.sampling.logprobs import score_tokens
+from twinspark_engine.runner.sampling.masks import TokenMasks
 from twinspark_engine.runner.sampling.rows import DrawBuffers, DrawnToken, DrawRow, DrawTensors
 from twinspark_kernels.keyed_draw import draw
 
@@ -38,11 +39,12 @@ class Sampler:
         self._exchange = exchange
         self._adjustments = adjustments
         self._buffers = DrawBuffers(max_rows)
+        self._masks = TokenMasks(exchange.vocabulary, max_rows)
 
     def sample(self, raw_logits: Tensor, rows: Sequence[DrawRow]) -> list[DrawnToken]:
         """One token for each row of raw_logits [T, columns of this rank]. Raises LogitsError, TransportError."""
         tensors = self._buffers.write(rows)
-        ids = self._draw(self._adjustments.apply(raw_logits, rows, tensors), rows, tensors)
+        ids = self._draw(self._allowed(raw_logits, rows, tensors), rows, tensors)
         logprobs = dict.fromkeys(range(len(rows)))
         asked = {p: row.num_top_logprobs for p, row in enumerate(rows) if row.num_top_logprobs is not None}
         if asked:
@@ -52,8 +54,16 @@ class Sampler:
         return [DrawnToken(token_id, logprobs[place]) for place, token_id in enumerate(ids.tolist())]
 
     def data_pointers(self) -> tuple[int, ...]:
-        """Addresses of the parameter buffers, which never change."""
-        return self._buffers.data_pointers()
+        """Addresses of the buffers of parameters and masks, which never change."""
+        return (*self._buffers.data_pointers(), *self._masks.data_pointers())
+
+    def _allowed(self, raw_logits: Tensor, rows: Sequence[DrawRow], tensors: DrawTensors) -> Tensor:
+        """The logits to draw from; the model's own stay as they are, for log probabilities."""
+        logits = self._adjustments.apply(raw_logits, rows, tensors)
+        if any(row.mask is not None for row in rows):
+            logits = logits.clone() if logits is raw_logits else logits
+            self._masks.apply(logits, rows)
+        return logits
 
     def _draw(self, logits: Tensor, rows: Sequence[DrawRow], tensors: DrawTensors) -> Tensor:
         """Ids [T] drawn from logits [T, columns]."""

@@ -15,7 +15,7 @@ NAMES = FieldNames(
         (r"tools(\[\d+\])\.function", r"tools\1"),
         (r"tool_choice\.function", "tool_choice"),
         (r"reasoning_effort", "output_config.effort"),
-        (r"response_format", "output_config.format"),
+        (r"response_format(?:\.json_schema)?", "output_config.format"),
     )
 )
 # The same in both APIs; the last ones are extensions of this server.

@@ -18,12 +18,22 @@ NAMES = FieldNames(
         (r"tool_choice\.allowed_tools\.tools(\[\d+\])\.function", r"tool_choice.tools\1"),
         (r"tool_choice\.(?:function|allowed_tools)", "tool_choice"),
         (r"reasoning_effort", "reasoning.effort"),
-        (r"response_format", "text.format"),
+        (r"response_format(?:\.json_schema)?", "text.format"),
     )
 )
 MAX_METADATA = 16
 # The same in both APIs; the last ones are extensions of this server.
-_SAME = ("temperature", "top_p", "parallel_tool_calls", "stream", "top_k", "seed", "draft", "priority")
+_SAME = (
+    "temperature",
+    "top_p",
+    "parallel_tool_calls",
+    "stream",
+    "top_k",
+    "seed",
+    "draft",
+    "priority",
+    "thinking_budget",
+)
 
 
 @dataclass(frozen=True, slots=True)
