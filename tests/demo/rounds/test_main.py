@@ -12,10 +12,11 @@ from typer.testing import CliRunner, Result
 
 from twinspark_demo.drafter.model import Drafter
 from twinspark_demo.drafts.report import weights_digest
-from twinspark_demo.evaluation.drawing import SEED
+from twinspark_demo.evaluation.drawing import SEED, kinds
 from twinspark_demo.rounds.__main__ import main
 from twinspark_demo.rounds.engine import Said, ServedTarget
 from twinspark_demo.rounds.measure import KindRounds, ReplyRounds
+from twinspark_demo.rounds.replies import askable_kinds
 from twinspark_demo.rounds.report import mark_of, reaches_mark
 
 APP = typer.Typer()
@@ -94,6 +95,14 @@ def test_a_drafter_for_another_target_is_refused(served_folder: Path, tmp_path: 
     result = run(served_folder, tmp_path)
     assert result.exit_code == 1
     assert "config.json" in result.output
+
+
+def test_kinds_that_only_a_server_can_ask_are_left_out(served_folder: Path, drafter_folder: Path) -> None:
+    others = {"tool_loop", "tool_required", "tool_named", "tool_parallel", "json_schema"}
+    assert askable_kinds() == [kind for kind in kinds() if kind not in others]
+    result = run(served_folder, drafter_folder, "--kinds", "json_schema")
+    assert result.exit_code == 1
+    assert "json_schema is asked of a server" in result.output
 
 
 def test_a_kind_at_its_mark_reaches_it() -> None:
