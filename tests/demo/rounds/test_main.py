@@ -111,10 +111,10 @@ def test_a_kind_at_its_mark_reaches_it() -> None:
 
 
 def test_replies_limit_what_rounds_can_keep() -> None:
-    """Blocks of eight: two rounds for ten tokens behind the first, one for three."""
-    kind = KindRounds("copy", [ReplyRounds(10, 11, [1] * 10, 8), ReplyRounds(20, 4, [3], 8)])
-    assert (kind.rounds, kind.kept, kind.most) == (11, 13 / 11, 13 / 3)
-    assert (kind.prompt_tokens, kind.output_tokens) == (15, 7.5)
+    """Blocks of eight: two rounds for 16 tokens behind the first, one for three."""
+    kind = KindRounds("copy", [ReplyRounds(10, 17, [1] * 16, 8), ReplyRounds(20, 4, [3], 8)])
+    assert (kind.rounds, kind.kept, kind.most) == (17, 19 / 17, 19 / 3)
+    assert (kind.prompt_tokens, kind.output_tokens) == (15, 10.5)
 
 
 def test_a_kind_without_rounds_misses_its_mark() -> None:
