@@ -18,6 +18,7 @@ def kept(said: str, drafts: dict[int, str]) -> list[int]:
         ("abcdefghijkl", {0: "bcdefgh", 8: "jkl"}, [8, 3]),  # eight with the target's own token; then to the end
         ("abcdefghijkl", {0: "bcX", 3: "efg", 7: "X", 8: "jk"}, [3, 4, 1, 3]),
         ("abcdefghijkl", {0: "Xcdefgh", 1: "cdefghi", 9: "kl"}, [1, 8, 2]),
+        ("abcd", {0: "Xbcd"}, [1, 1, 1]),  # nothing behind a wrong draft counts
         ("abc", {0: "bc"}, [2]),
         ("abc", {0: "b"}, [2]),
         ("a", {0: "bcdefgh"}, []),

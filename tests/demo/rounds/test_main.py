@@ -1,5 +1,6 @@
 """The program: table, JSON and exit status follow from what the drafter drafts."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from itertools import pairwise
@@ -10,9 +11,12 @@ import typer
 from typer.testing import CliRunner, Result
 
 from twinspark_demo.drafter.model import Drafter
+from twinspark_demo.drafts.report import weights_digest
+from twinspark_demo.evaluation.drawing import SEED, kinds
 from twinspark_demo.rounds.__main__ import main
 from twinspark_demo.rounds.engine import Said, ServedTarget
 from twinspark_demo.rounds.measure import KindRounds, ReplyRounds
+from twinspark_demo.rounds.replies import askable_kinds
 from twinspark_demo.rounds.report import mark_of, reaches_mark
 
 APP = typer.Typer()
@@ -55,20 +59,26 @@ def test_right_drafts_reach_every_mark(
     assert copy["kept_a_round"] == copy["kept_at_most"] == pytest.approx(19 / 3)
     cells = next(line.split() for line in result.stdout.splitlines() if line.startswith("copy"))
     assert [cells[1], *cells[3:]] == ["2", "20", "6", "6.33", "6.33", "3.5"]
-    assert {"weights_sha256", "drafter_sha256", "count", "seed"} <= report["settings"].keys()
+    assert report["settings"] == {
+        "model": served_folder.name, "weights_sha256": weights_digest(served_folder), "count": 2, "seed": SEED,
+        "drafter_sha256": hashlib.sha256((drafter_folder / "model.safetensors").read_bytes()).hexdigest(),
+    }  # fmt: skip
     assert report["good_enough"]
 
 
 def test_a_kind_under_its_mark_fails(
-    reads_ahead: Callable[[int], None], served_folder: Path, drafter_folder: Path
+    reads_ahead: Callable[[int], None], served_folder: Path, drafter_folder: Path, tmp_path: Path
 ) -> None:
     reads_ahead(1)
     assert run(served_folder, drafter_folder, "--kinds", "facts").exit_code == 1  # 19 tokens in ten rounds
     reads_ahead(2)
     assert run(served_folder, drafter_folder, "--kinds", "facts").exit_code == 0
-    result = run(served_folder, drafter_folder, "--kinds", "copy")
+    result = run(served_folder, drafter_folder, "--kinds", "copy,facts", "--json", tmp_path / "report.json")
     assert result.exit_code == 1
     assert "3.5 missed" in result.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert {kind["kind"]: kind["reaches_mark"] for kind in report["kinds"]} == {"facts": True, "copy": False}
+    assert not report["good_enough"]
 
 
 def test_a_random_drafter_is_measured_to_its_end(
@@ -85,6 +95,26 @@ def test_a_drafter_for_another_target_is_refused(served_folder: Path, tmp_path: 
     result = run(served_folder, tmp_path)
     assert result.exit_code == 1
     assert "config.json" in result.output
+
+
+def test_kinds_that_only_a_server_can_ask_are_left_out(served_folder: Path, drafter_folder: Path) -> None:
+    others = {"tool_loop", "tool_required", "tool_named", "tool_parallel", "json_schema"}
+    assert askable_kinds() == [kind for kind in kinds() if kind not in others]
+    result = run(served_folder, drafter_folder, "--kinds", "json_schema")
+    assert result.exit_code == 1
+    assert "json_schema is asked of a server" in result.output
+
+
+def test_a_kind_at_its_mark_reaches_it() -> None:
+    assert reaches_mark(KindRounds("copy", [ReplyRounds(9, 8, [4, 3], 8)]))
+    assert not reaches_mark(KindRounds("copy", [ReplyRounds(9, 8, [4, 3], 8), ReplyRounds(9, 4, [3], 8)]))
+
+
+def test_replies_limit_what_rounds_can_keep() -> None:
+    """Blocks of eight: two rounds for 16 tokens behind the first, one for three."""
+    kind = KindRounds("copy", [ReplyRounds(10, 17, [1] * 16, 8), ReplyRounds(20, 4, [3], 8)])
+    assert (kind.rounds, kind.kept, kind.most) == (17, 19 / 17, 19 / 3)
+    assert (kind.prompt_tokens, kind.output_tokens) == (15, 10.5)
 
 
 def test_a_kind_without_rounds_misses_its_mark() -> None:

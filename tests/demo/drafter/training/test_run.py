@@ -9,7 +9,7 @@ import typer
 
 from support.demo_models import random_model, small_config
 from support.drafters import SMALL
-from twinspark_demo.checkpoint import load_shards
+from twinspark_demo.checkpoint import load_shards, save_shards
 from twinspark_demo.checkpoint.shards import Place
 from twinspark_demo.drafter import DEMO, Drafter, DrafterConfig
 from twinspark_demo.drafter.blocks import PackedRows
@@ -19,6 +19,7 @@ from twinspark_demo.drafter.target import Reading, Target
 from twinspark_demo.drafter.training.__main__ import planned
 from twinspark_demo.drafter.training.plan import BlockPlan
 from twinspark_demo.drafter.training.run import STAGE, DrafterRun, RunOptions, load_place
+from twinspark_demo.rows.dataset import RowDataset, Stream
 from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.model import DemoModel, TrainingBatch
@@ -26,6 +27,7 @@ from twinspark_demo.training.optimizer import FlatAdamW
 from twinspark_engine.model.config import ModelConfig
 from twinspark_tools.tiny_checkpoint.shapes import SHAPES, config_json
 
+RUN = "twinspark_demo.drafter.training.run"
 PROMPT, LENGTH, STEPS = 4, 24, 90
 
 
@@ -113,14 +115,44 @@ def small() -> tuple[Target, Drafter]:
     return Target(model, (), config), Drafter(config, seed=1)
 
 
+@pytest.fixture
+def saved(monkeypatch: pytest.MonkeyPatch) -> list[Place]:
+    """Places of all shards that runs save."""
+    places: list[Place] = []
+
+    def save(folder: Path, tensors: dict[str, torch.Tensor], place: Place) -> None:
+        places.append(place)
+        save_shards(folder, tensors, place)
+
+    monkeypatch.setattr(f"{RUN}.save_shards", save)
+    return places
+
+
+@pytest.fixture
+def read_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Steps that runs read rows from."""
+    steps: list[int] = []
+
+    def dataset(stream: Stream) -> RowDataset:
+        steps.append(stream.first_step)
+        return RowDataset(stream)
+
+    monkeypatch.setattr(f"{RUN}.RowDataset", dataset)
+    return steps
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_run_reports_saves_and_goes_on(
-    small: tuple[Target, Drafter], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: tuple[Target, Drafter],
+    saved: list[Place],
+    read_from: list[int],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     target, drafter = small
     before = {name: parameter.detach().clone() for name, parameter in drafter.named_parameters()}
-    options = RunOptions(tmp_path, COMMITTED_TOKENIZER, workers=0, report_every=2, save_every=2)
+    options = RunOptions(tmp_path, COMMITTED_TOKENIZER, workers=0, report_every=2, save_every=3)
     alone, plan = Cluster(0, 1, torch.device("cpu")), BlockPlan(steps=4, short_rows=2, long_rows=0, blocks=64)
     DrafterRun(drafter, target, Place(STAGE, 0, 0), alone, options).run(plan)
     lines = capsys.readouterr().out.splitlines()
@@ -136,7 +168,18 @@ def test_a_run_reports_saves_and_goes_on(
     for (name, ours), theirs in zip(other.named_parameters(), drafter.parameters(), strict=True):
         assert torch.equal(ours, theirs.bfloat16().float()), name
     DrafterRun(other, target, place, alone, options).run(replace(plan, steps=5))
+    assert "from step 4 of 5" in (printed := capsys.readouterr().out)
+    assert printed.count(" unary ") == 1
     assert load_shards(tmp_path)[1].step == 5
+    assert [place.step for place in saved] == [3, 4, 5]
+    assert read_from == [0, 4]
+
+
+def test_shards_of_another_stage_are_refused(small: tuple[Target, Drafter], tmp_path: Path) -> None:
+    tensors = {name: parameter.detach() for name, parameter in small[1].named_parameters()}
+    save_shards(tmp_path, tensors, Place("short", 7, 0))
+    with pytest.raises(ValueError, match="its stage is short"):
+        load_place(tmp_path, small[1])
 
 
 def test_a_plan_alternates_rows_and_its_rate_falls() -> None:

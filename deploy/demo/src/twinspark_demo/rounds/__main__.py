@@ -14,6 +14,7 @@ from twinspark_demo.drafts.report import weights_digest
 from twinspark_demo.evaluation.drawing import COUNT, SEED, expand_kinds
 from twinspark_demo.evaluation.report import prepare_file
 from twinspark_demo.rounds.measure import KindRounds, measure
+from twinspark_demo.rounds.replies import askable_kinds
 from twinspark_demo.rounds.report import build_report, format_table, reaches_mark
 from twinspark_engine.model.checkpoint_error import CheckpointError
 
@@ -32,7 +33,8 @@ def main(
     try:
         if json_file is not None:
             prepare_file(json_file)
-        for kind in measure(model, drafter, expand_kinds(kinds), count, seed):
+        wanted = expand_kinds(kinds) if kinds else askable_kinds()
+        for kind in measure(model, drafter, wanted, count, seed):
             measured.append(kind)
             print(f"[rounds] {kind.kind}: after {time.monotonic() - started:.1f} s", file=sys.stderr)
     except (OSError, CheckpointError, ValueError) as error:

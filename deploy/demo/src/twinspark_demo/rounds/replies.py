@@ -7,10 +7,21 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from twinspark_demo.drafts.template import load_template, render
+from twinspark_demo.evaluation.drawing import draw_prompts, kinds
 from twinspark_demo.evaluation.prompt import Prompt
 from twinspark_demo.rounds.engine import Said, ServedTarget
 
 END_OF_THINKING = "</think>"
+
+
+def askable_kinds() -> list[str]:
+    """Kinds whose prompts can be asked here, in the order of the table."""
+    return [kind for kind in kinds() if all(map(_can_ask, draw_prompts(kind, 1)))]
+
+
+def _can_ask(prompt: Prompt) -> bool:
+    """Constraints and the results of calls are a server's; prompts with either are other kinds once more."""
+    return not (prompt.fields or prompt.tool_steps)
 
 
 class Conversations:
@@ -27,7 +38,12 @@ class Conversations:
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def replies(self, prompt: Prompt) -> Iterator[Said]:
-        """The reply to every turn of the prompt; each is to be used before the next."""
+        """The reply to every turn of the prompt; each is to be used before the next.
+
+        ValueError for a prompt that is none of askable_kinds.
+        """
+        if not _can_ask(prompt):
+            raise ValueError(f"{prompt.kind} is asked of a server: one of {', '.join(askable_kinds())} is needed")
         messages: list[Any] = list(prompt.messages)
         for text in (*prompt.later_turns, None):
             rendered = render(self._template, messages, prompt.tools)

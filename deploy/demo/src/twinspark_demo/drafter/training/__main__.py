@@ -22,7 +22,7 @@ from twinspark_engine.model.weights import masked_token_ids
 
 COMMITTED_MODEL = Path(__file__).resolve().parents[4] / "checkpoint"
 SPARE_CORES = 1  # of each process that trains
-STEPS = 14_000
+STEPS = 12_000
 SIZES = ("short_rows", "long_rows", "blocks")
 
 
