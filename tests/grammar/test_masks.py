@@ -1,5 +1,6 @@
 """Windows of masks: the draft path, state that keeps no trace of drafts, and where output may end."""
 
+import math
 import random
 from itertools import pairwise
 
@@ -181,6 +182,30 @@ def test_a_window_that_takes_too_long_is_given_up(demo: Grammars) -> None:
     assert masks.advance(demo.encode("a"), []).num_allowed_drafts == 0
     with pytest.raises(MasksTooSlowError, match=r"more than 2\.5 s"):
         masks.advance(demo.encode("a") * 9, [])
+
+
+def test_a_window_is_expected_to_take_what_the_slowest_row_under_the_grammar_took(demo: Grammars) -> None:
+    closing = demo.vocabulary.added["</think>"]
+    spent = [0.0, 10.0, 10.5, 20.0, 20.9, 30.0, 34.0, 40.0, 40.25]
+    masks = RequestMasks(
+        demo.compile(GrammarKind.REGEX, "a*"),
+        demo.vocabulary,
+        MaskParams(demo.size, (demo.end,), closing),
+        60.0,
+        processor_clock=lambda: spent.pop(0),
+    )
+    letter = demo.encode("a")
+    assert masks.expect_seconds(1) == math.inf
+    masks.advance(letter, [])  # not under the grammar
+    assert masks.expect_seconds(1) == math.inf
+    masks.advance([closing], [])  # a token and a row
+    assert masks.expect_seconds(3) == pytest.approx(0.75)
+    masks.advance(letter, [*letter, *letter])  # a token and three rows: each was quicker
+    assert masks.expect_seconds(3) == pytest.approx(0.75)
+    masks.advance(letter, [])
+    masks.advance(letter, [])
+    assert masks.expect_seconds(3) == pytest.approx(6.0)
+    assert spent == []
 
 
 def test_masks_of_growing_output_differ(demo: Grammars) -> None:

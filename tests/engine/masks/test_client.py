@@ -15,7 +15,8 @@ from support.grammar_texts import allowed_ids, demo_grammars
 from support.waiting import PATIENCE_SECONDS, eventually
 from twinspark.grammar.v1 import grammar_pb2 as pb
 from twinspark.grammar.v1.grammar_pb2_grpc import GrammarServiceServicer, add_GrammarServiceServicer_to_server
-from twinspark_engine.masks.client import Answer, GrammarClient, GrammarStream
+from twinspark_engine.masks.client import GrammarClient, GrammarStream
+from twinspark_engine.masks.source import Masks
 from twinspark_engine.request import ConstraintFailure, Grammar
 from twinspark_grammar.source import GrammarKind, GrammarSource
 from twinspark_rpc import ChannelSettings, ListenSettings, RpcServer, open_channel
@@ -56,13 +57,13 @@ def open_stream(client: GrammarClient, grammar: Grammar, name: str = "one") -> G
     return client.open(name, grammar, [demo_grammars().end])
 
 
-async def ask(stream: GrammarStream, committed: Sequence[int] = (), seconds: float = PATIENCE_SECONDS) -> Answer:
+async def ask(stream: GrammarStream, committed: Sequence[int] = (), seconds: float = PATIENCE_SECONDS) -> Masks:
     """Post and wait as the step thread does."""
     stream.post(committed)
     return await asyncio.to_thread(stream.wait, seconds)
 
 
-def ids_of(answer: Answer) -> list[int]:
+def ids_of(answer: Masks) -> list[int]:
     assert not isinstance(answer, ConstraintFailure), answer
     assert len(answer) == 1
     bits = np.unpackbits(np.frombuffer(answer[0], np.uint8), bitorder="little")
@@ -158,7 +159,7 @@ async def test_a_lost_service_is_told_at_once_and_one_that_comes_back_serves(is_
     assert await asyncio.to_thread(stream.wait, PATIENCE_SECONDS) is ConstraintFailure.LOST
     assert await ask(open_stream(client, grammar)) is ConstraintFailure.LOST
     async with serve_grammars(port):
-        answer: Answer = ConstraintFailure.LOST
+        answer: Masks = ConstraintFailure.LOST
         while answer is ConstraintFailure.LOST:  # the channel connects again by itself
             answer = await ask(open_stream(client, grammar))
         assert ids_of(answer)

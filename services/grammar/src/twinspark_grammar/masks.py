@@ -1,5 +1,6 @@
 """The masks of one stream: state that advances by committed tokens, and a walk along drafts that is taken back."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class RequestMasks:
         params: MaskParams,
         window_seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        processor_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self._matcher = GrammarMatcher(grammar, override_stop_tokens=list(params.stop_token_ids))
         self._num_words = _count_words(params.vocabulary_size)
@@ -57,6 +59,13 @@ class RequestMasks:
         self._ended_mask = self._pack(self._stop_token_ids)
         self._window_seconds = window_seconds
         self._clock = clock
+        self._processor_clock = processor_clock
+        # Processor time of one token and its row under the grammar, of those so far.
+        self._slowest_seconds = math.inf
+
+    def expect_seconds(self, num_rows: int) -> float:
+        """Processor time of a window of so many rows, by the slowest row so far; infinity before the first."""
+        return num_rows * self._slowest_seconds
 
     def advance(self, committed: Sequence[int], drafts: Sequence[int]) -> WindowMasks:
         """Commit tokens and give the masks of the next window, of which later state keeps no trace.
@@ -64,6 +73,7 @@ class RequestMasks:
         Raises TokenNotAllowedError, NoTokenAllowedError and MasksTooSlowError; the stream is of no use after any.
         """
         deadline = self._clock() + self._window_seconds
+        started = self._processor_clock()
         for index, token_id in enumerate(committed):
             if not self._accept(token_id):
                 raise TokenNotAllowedError(index, token_id)
@@ -90,6 +100,10 @@ class RequestMasks:
                 self._matcher.rollback(num_taken)
             self._is_waiting = was_waiting
         self._check_time(deadline)
+        if not was_waiting:
+            seconds = (self._processor_clock() - started) / (len(committed) + len(complete))
+            is_first = self._slowest_seconds == math.inf
+            self._slowest_seconds = seconds if is_first else max(self._slowest_seconds, seconds)
         return WindowMasks(len(complete) - 1, masks[: len(complete)], tuple(complete))
 
     def _check_time(self, deadline: float) -> None:

@@ -37,10 +37,16 @@ class MaskWork:
 
     threads: Executor
     window_seconds: float
+    quick_seconds: float = 0.001
+    """A window that is expected to take less processor time may hold up other streams."""
 
 
 class GrammarServicer(GrammarServiceServicer):
-    """Called by the event loop; masks are computed in threads, since xgrammar lets others run meanwhile."""
+    """Called by the event loop.
+
+    Masks are computed in threads, since xgrammar lets others run meanwhile; but at once where a stream's rows have all
+    been quick, since the way to a thread and back takes several times as long as such a row.
+    """
 
     def __init__(self, grammars: Grammars, vocabulary: Vocabulary, work: MaskWork, stats: Stats) -> None:
         self._grammars = grammars
@@ -132,7 +138,11 @@ class GrammarServicer(GrammarServiceServicer):
     async def _advance(self, masks: RequestMasks, window: pb.MaskWindow) -> WindowMasks:
         started = time.perf_counter()
         committed, drafts = list(window.committed_token_ids), list(window.draft_token_ids)
-        result = await asyncio.get_running_loop().run_in_executor(self._work.threads, masks.advance, committed, drafts)
+        if masks.expect_seconds(len(drafts) + 1) < self._work.quick_seconds:
+            result = masks.advance(committed, drafts)
+        else:
+            loop = asyncio.get_running_loop()
+            result = await loop.run_in_executor(self._work.threads, masks.advance, committed, drafts)
         self._stats.masks_total += len(result.complete)
         self._stats.mask_us_total += int((time.perf_counter() - started) * 1e6)
         return result

@@ -63,7 +63,8 @@ def sample(
     def on_rank(transport: Transport) -> list[DrawnToken]:
         offset = transport.rank * columns
         own = logits[:, offset : offset + columns].contiguous()
-        return build_sampler(transport, columns, masked, requests=requests).sample(own, rows)
+        drawn = build_sampler(transport, columns, masked, requests=requests).sample(own, rows)
+        return [token for token in drawn if isinstance(token, DrawnToken)]
 
     if world_size == 1:
         return on_rank(LocalTransport())

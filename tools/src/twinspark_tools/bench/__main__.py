@@ -1,8 +1,6 @@
 """`python -m twinspark_tools.bench --base-url http://127.0.0.1:8000`: JSON on stdout, then a table on stderr."""
 
-import asyncio
 import datetime
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
@@ -14,6 +12,7 @@ from openai import AsyncOpenAI
 from twinspark_tools.bench.machine import describe_machine, describe_versions, find_commit
 from twinspark_tools.bench.measures import Bench, BenchSizes
 from twinspark_tools.bench.memory import measure_processes
+from twinspark_tools.bench.report import print_report
 from twinspark_tools.bench.table import format_report
 from twinspark_tools.bench.timed_stream import Server
 
@@ -31,15 +30,7 @@ def main(
     """Measure a running server."""
     lengths = [int(length) for length in prefill_tokens.split(",")]
     sizes = BenchSizes(runs, decode_tokens, lengths, streams, turns, beside_tokens)
-    try:
-        report = asyncio.run(measure(base_url.rstrip("/"), api_key, sizes))
-    except openai.APIConnectionError:
-        sys.exit(f"no server answers at {base_url}: start one with `make run`, or give BASE_URL=")
-    except openai.APIStatusError as error:
-        sys.exit(f"{base_url} answered {error.status_code}: {error.message}")
-    print(json.dumps(report, indent=2))
-    sys.stdout.flush()
-    print(f"\n{format_report(report)}", file=sys.stderr)
+    print_report(lambda url: measure(url, api_key, sizes), base_url, format_report)
 
 
 async def measure(base_url: str, api_key: str, sizes: BenchSizes) -> dict[str, Any]:

@@ -6,7 +6,6 @@ it is asked for; another model's replies under the constraint are as long as it 
 """
 
 import asyncio
-import json
 import random
 import statistics
 import sys
@@ -14,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import openai
 import typer
 from openai import AsyncOpenAI
 from prometheus_client.parser import text_string_to_metric_families
 
 from twinspark_tools.bench.machine import describe_machine, describe_versions, find_commit
+from twinspark_tools.bench.report import print_report
 from twinspark_tools.bench.timed_stream import Server, TimedReply
 
 MAX_TOKENS = 400
@@ -69,15 +68,7 @@ def main(
 ) -> None:
     """Measure constrained against unconstrained decoding."""
     counts = [int(count) for count in streams.split(",")]
-    try:
-        report = asyncio.run(measure(base_url.rstrip("/"), api_key, runs, counts))
-    except openai.APIConnectionError:
-        sys.exit(f"no server answers at {base_url}: start one with `make run`, or give BASE_URL=")
-    except openai.APIStatusError as error:
-        sys.exit(f"{base_url} answered {error.status_code}: {error.message}")
-    print(json.dumps(report, indent=2))
-    sys.stdout.flush()
-    print(f"\n{format_report(report)}", file=sys.stderr)
+    print_report(lambda url: measure(url, api_key, runs, counts), base_url, format_report)
 
 
 async def measure(base_url: str, api_key: str, num_runs: int, counts: Sequence[int]) -> dict[str, Any]:

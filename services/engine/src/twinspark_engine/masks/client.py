@@ -14,13 +14,12 @@ import structlog
 
 from twinspark.grammar.v1 import grammar_pb2 as pb
 from twinspark.grammar.v1.grammar_pb2_grpc import GrammarServiceStub
-from twinspark_engine.masks.source import Mask
+from twinspark_engine.masks.source import Mask, Masks
 from twinspark_engine.request import ConstraintFailure, Grammar
 from twinspark_rpc import REQUEST_ID_KEY, RemoteStatus, read_status
 
 log = structlog.get_logger()
 
-Answer = Sequence[Mask] | ConstraintFailure
 Call = Any
 """grpc.aio.StreamStreamCall, whose stubs leave out reading and writing by hand."""
 
@@ -83,14 +82,14 @@ class GrammarStream:
         self._row_bytes = -(-opened.vocabulary_size // WORD_BITS) * WORD_BYTES
         self._event_loop = event_loop
         self._windows: asyncio.Queue[tuple[int, ...] | None] = asyncio.Queue()
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Masks] = queue.SimpleQueue()
         self._is_idle = False
 
     def post(self, committed: Sequence[int]) -> None:
         """See MaskStream.post."""
         self._event_loop.call_soon_threadsafe(self._windows.put_nowait, tuple(committed))
 
-    def wait(self, seconds: float) -> Answer:
+    def wait(self, seconds: float) -> Masks:
         """See MaskStream.wait."""
         try:
             return self._answers.get(timeout=max(seconds, 0.0))

@@ -10,6 +10,10 @@ Mask = memoryview
 """The ids that may follow, over the whole vocabulary: bit i of little-endian 32-bit word w is id 32 * w + i."""
 
 
+Masks = Sequence[Mask] | ConstraintFailure
+"""Those of one window, one a row: row 0 follows the committed tokens; or why there are none."""
+
+
 class MaskStream(Protocol):
     """The masks of one request, in order. Used by the step thread only."""
 
@@ -20,8 +24,8 @@ class MaskStream(Protocol):
         """
         ...
 
-    def wait(self, seconds: float) -> Sequence[Mask] | ConstraintFailure:
-        """The masks of the window that was posted, one a row: row 0 follows the committed tokens.
+    def wait(self, seconds: float) -> Masks:
+        """The masks of the window that was posted.
 
         Blocks at most for that time; after a failure the stream is of no use.
         """

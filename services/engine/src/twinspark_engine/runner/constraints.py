@@ -1,30 +1,14 @@
 """The grammars of the slots on one rank: asks for masks as tokens are committed, and has them when rows are drawn.
 
-Ranks agree on what failed before any of them draws: a rank without a mask says so in an exchange that all ranks join
-where a constrained row draws, so each of them ends the same requests in the same step.
+A rank without a mask says so in the exchange of candidates, which all ranks join, so each of them ends the same
+requests in the same step.
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import torch
-
-from twinspark_engine.masks.source import Mask, MaskAccess, MaskStream
+from twinspark_engine.masks.source import MaskAccess, Masks, MaskStream
 from twinspark_engine.request import ConstraintFailure, Request
-from twinspark_engine.runner.sampling.exchange import VocabularyExchange
-
-NO_FAILURE = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CollectedMasks:
-    """What the constrained slots of one draw have: equal slots and failures on every rank."""
-
-    masks: Mapping[int, Sequence[Mask]]
-    """By slot: one mask a row of its window."""
-    failures: Mapping[int, ConstraintFailure]
-    """By slot: those that end in this step."""
 
 
 class Constraints:
@@ -33,14 +17,12 @@ class Constraints:
     def __init__(
         self,
         access: MaskAccess,
-        exchange: VocabularyExchange,
         vocabulary_size: int,
         end_token_ids: frozenset[int],
         masked_token_ids: frozenset[int],
     ) -> None:
         """end_token_ids end the output of any request; masked_token_ids are never drawn."""
         self._access = access
-        self._exchange = exchange
         self._vocabulary_size = vocabulary_size
         self._end_token_ids = end_token_ids
         self._masked_token_ids = masked_token_ids
@@ -77,34 +59,20 @@ class Constraints:
         for slot in list(self._streams):
             self.free(slot)
 
-    def collect(self, slots: Sequence[int]) -> CollectedMasks:
-        """The masks of those slots that are constrained. Waits for them; one exchange if there are any.
-
-        Raises TransportError.
-        """
+    def collect(self, slots: Sequence[int]) -> dict[int, Masks]:
+        """What this rank has of those slots that are constrained: one mask a row of the window. Waits for them."""
         constrained = [slot for slot in slots if slot in self._streams]
         if not constrained:
-            return CollectedMasks({}, {})
-        answers = self._wait(constrained)
-        own = [answer if isinstance(answer, ConstraintFailure) else NO_FAILURE for answer in answers.values()]
-        agreed = self._exchange.gather(torch.tensor(own)).amax(dim=0).tolist()
-        failures = {slot: ConstraintFailure(code) for slot, code in zip(constrained, agreed, strict=True) if code}
-        masks = {
-            slot: answer
-            for slot, answer in answers.items()
-            if slot not in failures and not isinstance(answer, ConstraintFailure)
-        }
-        self.num_masked_rows += len(masks)
-        return CollectedMasks(masks, failures)
-
-    def _wait(self, slots: Sequence[int]) -> dict[int, Sequence[Mask] | ConstraintFailure]:
+            return {}
         started = time.monotonic()
         deadline = started + self._access.timeout_seconds
-        answers = {slot: self._streams[slot].wait(deadline - time.monotonic()) for slot in slots}
+        answers = {slot: self._streams[slot].wait(deadline - time.monotonic()) for slot in constrained}
         self.wait_us += int((time.monotonic() - started) * 1e6)
-        return {slot: self._check(answer) for slot, answer in answers.items()}
+        collected = {slot: self._check(answer) for slot, answer in answers.items()}
+        self.num_masked_rows += sum(not isinstance(masks, ConstraintFailure) for masks in collected.values())
+        return collected
 
-    def _check(self, answer: Sequence[Mask] | ConstraintFailure) -> Sequence[Mask] | ConstraintFailure:
+    def _check(self, answer: Masks) -> Masks:
         """Refuse a mask that leaves no id to draw."""
         if isinstance(answer, ConstraintFailure):
             return answer

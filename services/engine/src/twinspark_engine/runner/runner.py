@@ -23,7 +23,7 @@ from twinspark_engine.runner.row_buffers import RowBuffers, Segment, decode_row_
 from twinspark_engine.runner.sampling.adjustments import LogitAdjustments
 from twinspark_engine.runner.sampling.exchange import VocabularyExchange
 from twinspark_engine.runner.sampling.logprobs import PromptScorer
-from twinspark_engine.runner.sampling.rows import DrawnToken
+from twinspark_engine.runner.sampling.rows import Drawn
 from twinspark_engine.runner.sampling.sampler import Sampler
 from twinspark_engine.runner.sampling.vocabulary import VocabularySlice
 from twinspark_engine.runner.slot_blocks import PagedState, SlotBlocks
@@ -99,10 +99,6 @@ class _Prefilled:
     drawing: _Drawing | None
 
 
-_Drawn = DrawnToken | ConstraintFailure
-"""What a slot that draws gets."""
-
-
 class Runner(Generic[State]):
     """Called by the engine's loop on rank 0 and by the follower elsewhere, from one thread."""
 
@@ -129,7 +125,6 @@ class Runner(Generic[State]):
         )
         self._constraints = Constraints(
             masks,
-            exchange,
             model.num_vocab_columns * transport.world_size,
             limits.eos_token_ids,
             limits.masked_token_ids,
@@ -273,23 +268,16 @@ class Runner(Generic[State]):
             request.num_computed_tokens = request.num_tokens
         return _Drawing(slots, hidden[: len(slots)])
 
-    def _draw(self, drawing: _Drawing | None) -> dict[int, _Drawn]:
+    def _draw(self, drawing: _Drawing | None) -> dict[int, Drawn]:
         """The token of every slot that draws, or why it has none. All rows go through the head as decode rows."""
         if drawing is None:
             return {}
         logits = self._model.logits(drawing.hidden, RowClass.DECODE)
-        collected = self._constraints.collect(drawing.slots)
-        found: dict[int, _Drawn] = dict(collected.failures)
-        places = [place for place, slot in enumerate(drawing.slots) if slot not in found]
-        if found:
-            logits = logits[torch.tensor(places, dtype=torch.int64)]
-        slots = [drawing.slots[place] for place in places]
-        if slots:
-            rows = [self._slots[slot].draw_row(slot, masks=collected.masks.get(slot)) for slot in slots]
-            found |= zip(slots, self._sampler.sample(logits, rows), strict=True)
-        return {slot: found[slot] for slot in drawing.slots}
+        masks = self._constraints.collect(drawing.slots)
+        rows = [self._slots[slot].draw_row(slot, masks=masks.get(slot)) for slot in drawing.slots]
+        return dict(zip(drawing.slots, self._sampler.sample(logits, rows), strict=True))
 
-    def _commit(self, prefilled: _Prefilled, drawn: Mapping[int, _Drawn]) -> tuple[SlotOutput, ...]:
+    def _commit(self, prefilled: _Prefilled, drawn: Mapping[int, Drawn]) -> tuple[SlotOutput, ...]:
         """Outputs in the order of the plan: slots with a chunk, then slots that decode."""
         outputs = []
         starts = {segment.slot: segment.start for segment in prefilled.segments}
@@ -301,7 +289,7 @@ class Runner(Generic[State]):
                 outputs.append(output)
         return tuple(outputs)
 
-    def _commit_slot(self, slot: int, drawn: _Drawn | None, output: SlotOutput) -> SlotOutput:
+    def _commit_slot(self, slot: int, drawn: Drawn | None, output: SlotOutput) -> SlotOutput:
         running = self._slots[slot]
         if isinstance(drawn, ConstraintFailure):
             self._free(slot)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from twinspark_engine.masks.source import Mask
+from twinspark_engine.masks.source import Masks
 from twinspark_engine.request import FinishReason, Request
 from twinspark_engine.runner.sampling.rows import DrawRow
 
@@ -36,10 +36,10 @@ class SlotRequest:
         """Prompt and output tokens; the position of the next token to draw."""
         return self.prompt_ids.shape[0] + self.num_output_tokens
 
-    def draw_row(self, slot: int, path: tuple[int, ...] = (), masks: Sequence[Mask] | None = None) -> DrawRow:
+    def draw_row(self, slot: int, path: tuple[int, ...] = (), masks: Masks | None = None) -> DrawRow:
         """How the token is drawn that follows the committed tokens and the drafts of path.
 
-        masks: those of the slot's window, of which row i follows i drafts; None where it is unconstrained.
+        masks: those of the slot's window, of which row i follows i drafts, or none of them; None: unconstrained.
         """
         request = self.request
         num_before = request.num_prior_output_tokens + self.num_output_tokens + len(path)
@@ -50,7 +50,7 @@ class SlotRequest:
             path=path,
             masks_ends=num_before < request.limits.min_tokens,
             num_top_logprobs=request.num_top_logprobs,
-            mask=None if masks is None else masks[len(path)],
+            constraint=masks[len(path)] if isinstance(masks, Sequence) else masks,
         )
 
     def commit(self, token_id: int) -> None:

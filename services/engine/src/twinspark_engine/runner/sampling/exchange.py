@@ -33,12 +33,20 @@ class VocabularyExchange:
         self.vocabulary = vocabulary
         self._transport = transport
 
-    def largest(self, logits: Tensor, count: int) -> Ordered:
-        """The true top of each row of logits [T, columns], as far as `count` candidates a rank prove it."""
-        gathered = self.gather(self.own_top(logits, count))
+    def largest(self, logits: Tensor, count: int, flags: Tensor | None = None) -> tuple[Ordered, list[int]]:
+        """The true top of each row of logits [T, columns], as far as `count` candidates a rank prove it.
+
+        And the largest flag of each row that any rank raised, [T] small integers each, where every rank gives flags.
+        """
+        own = self.own_top(logits, count)
+        if flags is not None:
+            own = torch.cat([own, flags.double()[:, None]], dim=1)
+        gathered = self.gather(own)
+        agreed: list[int] = [] if flags is None else gathered[:, :, -1].amax(dim=0).long().tolist()
         # Each of the first `count` of the union is among its own rank's first `count`; further ones need not be.
         columns = self.vocabulary.num_columns
-        return merge_tops(gathered, self._transport.world_size * columns if count == columns else count)
+        candidates = gathered[:, :, : 2 * count]
+        return merge_tops(candidates, self._transport.world_size * columns if count == columns else count), agreed
 
     def own_top(self, logits: Tensor, count: int) -> Tensor:
         """float64 [T, 2 * count]: the largest logits of this rank's columns, then their ids."""

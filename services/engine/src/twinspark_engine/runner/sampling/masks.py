@@ -33,8 +33,8 @@ class TokenMasks:
             raw[:] = mask[self._bytes]
         bits = self._words[: len(places), :, None] >> self._shifts & 1
         is_masked = bits.flatten(1)[:, self._columns] == 0
-        for place, own in zip(places, is_masked, strict=True):
-            logits[place].masked_fill_(own, -torch.inf)
+        index = torch.tensor(places)
+        logits.index_copy_(0, index, logits[index].masked_fill_(is_masked, -torch.inf))
 
     def data_pointers(self) -> tuple[int, ...]:
         """Address of the words, which never changes."""

@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from twinspark_engine.masks.source import Mask
-from twinspark_engine.request import SamplingParams
+from twinspark_engine.request import ConstraintFailure, SamplingParams
 from twinspark_engine.scheduler.plan import TokenLogprobs
 from twinspark_kernels.keyed_draw import to_signed
 
 MIN_TEMPERATURE = 1e-6
 """Divisor of the logits at least, so that a tiny temperature does not overflow."""
+NO_FAILURE = 0
+"""A row that can be drawn, among the numbers of ConstraintFailure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,18 @@ class DrawRow:
     """End tokens and stop ids may not be drawn yet."""
     num_top_logprobs: int | None = None
     """Most likely ids to report; None: no log probabilities at all."""
-    mask: Mask | None = None
-    """The ids that the request's grammar allows here; None: all."""
+    constraint: Mask | ConstraintFailure | None = None
+    """The ids that the request's grammar allows here, or why this rank cannot tell; None: it has no grammar."""
+
+    @property
+    def mask(self) -> Mask | None:
+        """The ids that may be drawn; None: all, or nobody knows."""
+        return None if isinstance(self.constraint, ConstraintFailure) else self.constraint
+
+    @property
+    def failure(self) -> int:
+        """What this rank tells the others of the row: a ConstraintFailure, or NO_FAILURE."""
+        return self.constraint if isinstance(self.constraint, ConstraintFailure) else NO_FAILURE
 
     @property
     def is_adjusted(self) -> bool:
@@ -61,6 +73,10 @@ class DrawnToken:
 
     token_id: int
     logprobs: TokenLogprobs | None
+
+
+Drawn = DrawnToken | ConstraintFailure
+"""What a row gives: ranks agree on failures."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from twinspark_engine.request import ConstraintFailure
 from twinspark_engine.runner.sampling.adjustments import LogitAdjustments
 from twinspark_engine.runner.sampling.exchange import Ordered, VocabularyExchange
 from twinspark_engine.runner.sampling.filters import (
@@ -21,7 +22,14 @@ from twinspark_engine.runner.sampling.filters import (
 )
 from twinspark_engine.runner.sampling.logprobs import score_tokens
 from twinspark_engine.runner.sampling.masks import TokenMasks
-from twinspark_engine.runner.sampling.rows import DrawBuffers, DrawnToken, DrawRow, DrawTensors
+from twinspark_engine.runner.sampling.rows import (
+    NO_FAILURE,
+    DrawBuffers,
+    Drawn,
+    DrawnToken,
+    DrawRow,
+    DrawTensors,
+)
 from twinspark_kernels.keyed_draw import draw
 
 NUCLEUS_CANDIDATES = 1024
@@ -41,17 +49,25 @@ class Sampler:
         self._buffers = DrawBuffers(max_rows)
         self._masks = TokenMasks(exchange.vocabulary, max_rows)
 
-    def sample(self, raw_logits: Tensor, rows: Sequence[DrawRow]) -> list[DrawnToken]:
-        """One token for each row of raw_logits [T, columns of this rank]. Raises LogitsError, TransportError."""
+    def sample(self, raw_logits: Tensor, rows: Sequence[DrawRow]) -> list[Drawn]:
+        """One token for each row of raw_logits [T, columns of this rank], or the failure that any rank has of it.
+
+        A row that fails is drawn with the others and forgotten, so that ranks join the same exchanges whatever each of
+        them has. Raises LogitsError, TransportError.
+        """
         tensors = self._buffers.write(rows)
-        ids = self._draw(self._allowed(raw_logits, rows, tensors), rows, tensors)
+        logits = self._allowed(raw_logits, rows, tensors)
+        found, failures = self._find(logits, rows)
+        ids = self._draw(logits, found, rows, tensors)
         logprobs = dict.fromkeys(range(len(rows)))
         asked = {p: row.num_top_logprobs for p, row in enumerate(rows) if row.num_top_logprobs is not None}
         if asked:
             index = torch.tensor(list(asked))
             entries = score_tokens(self._exchange, raw_logits[index], ids[index], list(asked.values()))
             logprobs |= dict(zip(asked, entries, strict=True))
-        return [DrawnToken(token_id, logprobs[place]) for place, token_id in enumerate(ids.tolist())]
+        return [
+            failures.get(place) or DrawnToken(token_id, logprobs[place]) for place, token_id in enumerate(ids.tolist())
+        ]
 
     def data_pointers(self) -> tuple[int, ...]:
         """Addresses of the buffers of parameters and masks, which never change."""
@@ -65,12 +81,18 @@ class Sampler:
             self._masks.apply(logits, rows)
         return logits
 
-    def _draw(self, logits: Tensor, rows: Sequence[DrawRow], tensors: DrawTensors) -> Tensor:
-        """Ids [T] drawn from logits [T, columns]."""
+    def _find(self, logits: Tensor, rows: Sequence[DrawRow]) -> tuple[Ordered, dict[int, ConstraintFailure]]:
+        """The candidates of logits [T, columns], and the rows that a rank has no mask for, by place."""
         count = max(_num_candidates(row, logits.shape[1]) for row in rows)
-        found = self._exchange.largest(logits, count)
+        is_constrained = any(row.constraint is not None for row in rows)
+        flags = torch.tensor([row.failure for row in rows]) if is_constrained else None
+        found, agreed = self._exchange.largest(logits, count, flags)
         if not bool(found.logits[:, 0].isfinite().all()):
             raise LogitsError("the model's logits are not finite")
+        return found, {place: ConstraintFailure(flag) for place, flag in enumerate(agreed) if flag != NO_FAILURE}
+
+    def _draw(self, logits: Tensor, found: Ordered, rows: Sequence[DrawRow], tensors: DrawTensors) -> Tensor:
+        """Ids [T] drawn from logits [T, columns], of which found has the candidates."""
         ids = found.ids[:, 0].clone()
         chosen = [place for place, row in enumerate(rows) if row.draws_from_all]
         if chosen:
