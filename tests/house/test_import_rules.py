@@ -32,6 +32,7 @@ VIOLATIONS = {
     "demo": ("twinspark_engine/planted.py", "import twinspark_demo"),
     "demo-training": ("twinspark_demo/planted.py", "import twinspark_engine.loop"),
     "demo-evaluation": ("twinspark_demo/evaluation/planted.py", "import twinspark_demo.documents"),
+    "demo-images": ("twinspark_demo/images/planted.py", "import twinspark_demo.pictures"),
     "demo-unseen": ("twinspark_demo/rows/planted.py", "import twinspark_demo.evaluation"),
     "fakes": ("fakes/planted.py", "import twinspark_engine"),
     "engine-layers": ("twinspark_engine/kv_cache/planted.py", "import twinspark_engine.scheduler.plan"),

@@ -32,6 +32,15 @@ COLOURS: Mapping[str, str] = {
     "a plum": "purple",
 }  # fmt: skip
 
+PICTURE_COLOURS: Mapping[str, tuple[int, int, int]] = {  # red, green, blue
+    "red": (215, 25, 30), "orange": (250, 140, 10), "yellow": (245, 225, 30), "green": (35, 150, 50),
+    "blue": (30, 70, 210), "purple": (125, 35, 165), "pink": (250, 140, 190), "brown": (115, 65, 25),
+    "black": (15, 15, 15), "white": (245, 245, 245), "grey": (128, 128, 128),
+}  # fmt: skip
+MOST_SHAPES = 6  # in a picture whose shapes are counted
+PICTURE_SIDES = (112, 448)  # pixels, least and most
+DIGIT_SIZES = (24, 96)  # of the font, in pixels
+
 
 @dataclass(frozen=True, slots=True)
 class Function:

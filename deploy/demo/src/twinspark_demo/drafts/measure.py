@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twinspark_demo.drafts.drafted import Drafted
-from twinspark_demo.drafts.load import load_folder
 from twinspark_demo.drafts.reading import read_replies
 from twinspark_demo.drafts.replies import right_replies
 from twinspark_demo.drafts.template import load_template
 from twinspark_demo.evaluation.drawing import draw_prompts
 from twinspark_demo.rows.encode import Encoder
+from twinspark_demo.training.served_folder import load_folder
 from twinspark_engine.model.weights import masked_token_ids
 
 

@@ -48,7 +48,7 @@ class Model:
         Returns [T, D] after the final norm, the same bits on every rank. Raises TransportError if an exchange
         failed: the state of the rows' slots is then lost.
         """
-        embedded = embed(rows.ids, self._weights.embed, None)
+        embedded = embed(rows.ids, self._weights.embed, rows.images)
         streams = embedded.unsqueeze(1).repeat(1, NUM_STREAMS, 1)
         for weights, layer_state in zip(self._weights.layers, state.layers, strict=True):
             streams = self._layer(streams, rows, weights, layer_state, state)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from twinspark_kernels.embedding import ImageRows
 from twinspark_kernels.row_class import RowClass
 from twinspark_kernels.segments import PADDING_SLOT
 
@@ -24,6 +25,8 @@ class Rows:
     ids: Tensor  # [T] int64 token ids
     slots: Tensor  # [T] int64, PADDING_SLOT for padding
     positions: Tensor  # [T] int64 absolute positions in the slot
+    images: ImageRows | None = None
+    """Rows in place of the embeddings of image tokens; None: every row is its token's."""
 
     @property
     def num_rows(self) -> int:

@@ -48,3 +48,11 @@ class Predictions:
     logits: Tensor  # [B, T, vocabulary]: row i predicts token i + 1
     mtp_logits: tuple[Tensor, ...]  # [B, T, vocabulary] each: row i of any depth predicts token i + 2
     hidden: Tensor  # [B, T, hidden] after the final norm
+
+
+@dataclass
+class Tapped:
+    """What a drafter learns from, in the compute dtype."""
+
+    logits: Tensor  # [B, T, vocabulary]: row i predicts token i + 1
+    taps: Tensor  # [B, T, layers hidden]: means of the four streams after each tapped layer, side by side

@@ -3,7 +3,7 @@
 Nothing in a forward depends on values on the host: no sizes, no offsets, no branches.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from twinspark_demo.training.hyper_connection import STREAMS, hc_post, hc_pre
-from twinspark_demo.training.model.batch import ForwardOptions, Losses, Predictions, TrainingBatch
+from twinspark_demo.training.model.batch import ForwardOptions, Losses, Predictions, Tapped, TrainingBatch
 from twinspark_demo.training.model.chains import Chains
 from twinspark_demo.training.model.dsa import DsaBlock
 from twinspark_demo.training.model.experts import expert_matrices, set_expert_matrices
@@ -40,6 +40,7 @@ class _Forward:
     embedded: Tensor  # [B, T, D]
     hidden: Tensor  # [B, T, D]
     steps: list[MtpStep]
+    taps: dict[int, Tensor] = field(default_factory=dict)  # by layer, [B, T, D]
     loads: list[Tensor] = field(default_factory=list)
     index_losses: list[Tensor] = field(default_factory=list)
     memory_losses: list[Tensor] = field(default_factory=list)
@@ -84,6 +85,27 @@ class DemoModel(nn.Module):
         head = weights(HEAD)
         return Predictions(F.linear(run.hidden, head), tuple(F.linear(step.y, head) for step in run.steps), run.hidden)
 
+    def embed(self, tokens: Tensor) -> Tensor:
+        """tokens int64 [B, T] -> their rows of the embedding, [B, T, D] in the compute dtype."""
+        weights = self._weights()
+        return F.embedding(tokens, weights.master(EMBED)).to(weights.dtype)
+
+    def read(self, batch: TrainingBatch, options: ForwardOptions, embedded: Tensor) -> tuple[Tensor, Tensor]:
+        """The main loss, and bool [B, T]: this token was the most likely one; the MTP layer does not run.
+
+        embedded [B, T, D]: what the layers read in place of the tokens' own rows.
+        """
+        weights = self._weights()
+        run = self._run_layers(batch, options, weights, RowLayout.of(batch), embedded=embedded)
+        return self._loss(run.hidden, batch, weights, depth=0)
+
+    def tapped(self, batch: TrainingBatch, options: ForwardOptions, layers: Sequence[int]) -> Tapped:
+        """Logits, and what these layers leave on the streams; the MTP layer does not run."""
+        weights = self._weights()
+        run = self._run_layers(batch, options, weights, RowLayout.of(batch), tapped=layers)
+        taps = torch.cat([run.taps[layer] for layer in layers], dim=-1)
+        return Tapped(F.linear(run.hidden, weights(HEAD)), taps)
+
     @torch.no_grad()
     def balance(self, load: Tensor) -> None:
         """Moves each router's bias towards experts with fewer rows than the mean; load [MoE layers, E]."""
@@ -119,18 +141,36 @@ class DemoModel(nn.Module):
 
     def _run(self, batch: TrainingBatch, options: ForwardOptions, weights: Weights) -> _Forward:
         config, layout = self.config, RowLayout.of(batch)
-        embedded = F.embedding(batch.tokens, weights.master(EMBED)).to(weights.dtype)
+        run = self._run_layers(batch, options, weights, layout)
+        below = weights.under(layer_prefix(config.num_hidden_layers))
+        block = DsaBlock(below.under("self_attn."), config, self._chains, layout, options)
+        mtp = MtpLayer(below, config, self._chains, layout, block)
+        run.steps = mtp.run(run.embedded, run.hidden, options.mtp_depth)
+        run.loads.append(torch.stack([step.load for step in run.steps]).sum(0))
+        run.index_losses += [step.index_loss for step in run.steps if step.index_loss is not None]
+        return run
+
+    def _run_layers(
+        self,
+        batch: TrainingBatch,
+        options: ForwardOptions,
+        weights: Weights,
+        layout: RowLayout,
+        tapped: Sequence[int] = (),
+        embedded: Tensor | None = None,
+    ) -> _Forward:
+        """The layers but the MTP layer, and the final norm. embedded: rows in place of the tokens' own."""
+        config = self.config
+        if embedded is None:
+            embedded = F.embedding(batch.tokens, weights.master(EMBED)).to(weights.dtype)
         run = _Forward(embedded, embedded, [])
         streams = embedded.flatten(0, 1)[:, None].expand(-1, STREAMS, -1).contiguous()
         for layer in range(config.num_hidden_layers):
             streams = self._layer(streams, layer, weights, layout, options, run)
+            if layer in tapped:
+                run.taps[layer] = self._chains.stream_mean(streams).view_as(embedded)
         mean = self._chains.stream_mean(streams).view_as(embedded)
         run.hidden = self._chains.rms_norm(mean, weights.master(NORM), config.rms_norm_eps)
-        below = weights.under(layer_prefix(config.num_hidden_layers))
-        block = DsaBlock(below.under("self_attn."), config, self._chains, layout, options)
-        run.steps = MtpLayer(below, config, self._chains, layout, block).run(embedded, run.hidden, options.mtp_depth)
-        run.loads.append(torch.stack([step.load for step in run.steps]).sum(0))
-        run.index_losses += [step.index_loss for step in run.steps if step.index_loss is not None]
         return run
 
     def _layer(

@@ -14,7 +14,7 @@ from twinspark_engine.model.weights.plan import build_plan
 from twinspark_engine.model.weights.quantization import Quantization
 
 
-def load_folder(folder: Path) -> DemoModel:
+def load_folder(folder: Path, *, compiled: bool = False) -> DemoModel:
     """The model on the CPU, fp32: what the engine computes from the folder, but for its rounding of experts' inputs.
 
     Raises CheckpointError where the engine would refuse the folder, ValueError if its routed experts are not EXL3 or
@@ -27,7 +27,7 @@ def load_folder(folder: Path) -> DemoModel:
     if not plan.has_mtp:
         raise ValueError(f"{folder.name}: there is no MTP layer")
     tensors = {name: tensor for file in checkpoint_files(folder) for name, tensor in load_file(file).items()}
-    model = DemoModel(config)
+    model = DemoModel(config, compiled=compiled)
     load_plain(model, tensors)
     freeze(model, collect(tensors))
     return model

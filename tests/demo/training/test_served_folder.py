@@ -10,8 +10,8 @@ from torch import Tensor
 
 from support.checkpoint_folders import micro_config, random_plain, write_folder
 from twinspark_demo.checkpoint import export
-from twinspark_demo.drafts.load import load_folder
 from twinspark_demo.quantization import collect, dequantize
+from twinspark_demo.training.served_folder import load_folder
 from twinspark_engine.model.checkpoint_error import CheckpointError
 from twinspark_engine.model.config import ModelConfig
 from twinspark_tools.tiny_checkpoint.draws import Draws

@@ -1,0 +1,1 @@
+"""Training of the drafter on a served folder; see __main__.py."""
