@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from twinspark_demo.rounds.__main__ import main
 from twinspark_demo.rounds.engine import Said, ServedTarget
 from twinspark_demo.rounds.measure import KindRounds, ReplyRounds
 from twinspark_demo.rounds.replies import askable_kinds
-from twinspark_demo.rounds.report import mark_of, reaches_mark
+from twinspark_demo.rounds.report import format_table, mark_of, parts_of_needles, reaches_mark
 
 APP = typer.Typer()
 APP.command()(main)
@@ -105,6 +105,20 @@ def test_kinds_that_only_a_server_can_ask_are_left_out(served_folder: Path, draf
     assert "json_schema is asked of a server" in result.output
 
 
+def test_without_names_every_kind_that_can_be_asked_is_measured(
+    monkeypatch: pytest.MonkeyPatch, served_folder: Path, drafter_folder: Path
+) -> None:
+    asked: list[str] = []
+
+    def measure(model: Path, drafter: Path, kinds: Sequence[str], count: int, seed: int) -> Iterator[KindRounds]:
+        asked.extend(kinds)
+        return iter(())
+
+    monkeypatch.setattr("twinspark_demo.rounds.__main__.measure", measure)
+    run(served_folder, drafter_folder)
+    assert asked == askable_kinds()
+
+
 def test_a_kind_at_its_mark_reaches_it() -> None:
     assert reaches_mark(KindRounds("copy", [ReplyRounds(9, 8, [4, 3], 8)]))
     assert not reaches_mark(KindRounds("copy", [ReplyRounds(9, 8, [4, 3], 8), ReplyRounds(9, 4, [3], 8)]))
@@ -115,6 +129,19 @@ def test_replies_limit_what_rounds_can_keep() -> None:
     kind = KindRounds("copy", [ReplyRounds(10, 17, [1] * 16, 8), ReplyRounds(20, 4, [3], 8)])
     assert (kind.rounds, kind.kept, kind.most) == (17, 19 / 17, 19 / 3)
     assert (kind.prompt_tokens, kind.output_tokens) == (15, 10.5)
+
+
+def test_needles_are_told_once_more_by_whether_their_code_is_seen() -> None:
+    seen, unseen = ReplyRounds(9, 8, [7], 8, sees_code=True), ReplyRounds(900, 4, [1, 1, 1], 8, sees_code=False)
+    needles = [KindRounds("needle_100", [seen, unseen]), KindRounds("needle_1000", [unseen])]
+    parts = parts_of_needles([KindRounds("copy", [ReplyRounds(9, 8, [7], 8)]), *needles])
+    assert parts == [KindRounds("code seen", [seen]), KindRounds("code unseen", [unseen] * 2)]
+    assert format_table(needles).splitlines()[-1].split() == [
+        "code",
+        "unseen",
+        *["2", "900", "4", "6", "1.00", "3.00", "2.0", "missed"],
+    ]
+    assert parts_of_needles([KindRounds("copy", [ReplyRounds(9, 8, [7], 8)])]) == []
 
 
 def test_a_kind_without_rounds_misses_its_mark() -> None:

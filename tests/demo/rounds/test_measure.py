@@ -9,7 +9,7 @@ from support.drafters import one_page
 from support.planted_fault import Fault, planted
 from twinspark_demo.drafter.folder import load_drafter
 from twinspark_demo.rounds.engine import Said, ServedTarget
-from twinspark_demo.rounds.measure import drafts_of
+from twinspark_demo.rounds.measure import drafts_of, is_seen
 from twinspark_demo.training.model import ForwardOptions, TrainingBatch
 from twinspark_demo.training.served_folder import load_folder
 
@@ -80,3 +80,12 @@ def test_the_comparison_finds(
     said = ask(target, monkeypatch)
     with planted(fault):
         assert not drafts_agree(said, target, drafter_folder)
+
+
+def test_a_block_sees_what_begins_less_than_a_window_before_it() -> None:
+    prompt = [7, 8, 9, *[1] * 509]
+    assert is_seen([8, 9], prompt, 512)
+    assert is_seen([7, 8], prompt, 513)
+    assert not is_seen([7, 8], prompt, 512)  # row 0 stands at 512 and sees from 1 on
+    with pytest.raises(ValueError, match="do not hold"):
+        is_seen([9, 8], prompt, 512)

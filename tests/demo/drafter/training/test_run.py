@@ -19,7 +19,8 @@ from twinspark_demo.drafter.target import Reading, Target
 from twinspark_demo.drafter.training.__main__ import planned
 from twinspark_demo.drafter.training.plan import BlockPlan
 from twinspark_demo.drafter.training.run import STAGE, DrafterRun, RunOptions, load_place
-from twinspark_demo.rows.dataset import RowDataset, Stream
+from twinspark_demo.drafter.training.step import BlockBatch
+from twinspark_demo.rows.dataset import RowDataset, RowTensors, Stream
 from twinspark_demo.rows.tokenizer import COMMITTED_TOKENIZER
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.model import DemoModel, TrainingBatch
@@ -141,12 +142,27 @@ def read_from(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return steps
 
 
+@pytest.fixture
+def trained_on(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Rows that a run's own batches are filled with: not those of its check."""
+    rows: list[bytes] = []
+
+    class Watched(BlockBatch):
+        def fill(self, fresh: RowTensors) -> None:
+            rows.append(fresh.tokens.numpy().tobytes())
+            super().fill(fresh)
+
+    monkeypatch.setattr(f"{RUN}.BlockBatch", Watched)
+    return rows
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_run_reports_saves_and_goes_on(
     small: tuple[Target, Drafter],
     saved: list[Place],
     read_from: list[int],
+    trained_on: list[bytes],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -173,6 +189,7 @@ def test_a_run_reports_saves_and_goes_on(
     assert load_shards(tmp_path)[1].step == 5
     assert [place.step for place in saved] == [3, 4, 5]
     assert read_from == [0, 4]
+    assert len(set(trained_on)) == len(trained_on) == 1 + 4 + 1 + 1  # one before the first step of each run
 
 
 def test_shards_of_another_stage_are_refused(small: tuple[Target, Drafter], tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -11,7 +11,7 @@ from twinspark_demo.drafter.blocks import PackedRows
 from twinspark_demo.drafter.drafting import draft, kept_each_round
 from twinspark_demo.drafter.folder import load_drafter
 from twinspark_demo.drafter.model import Drafter
-from twinspark_demo.evaluation.drawing import draw_prompts
+from twinspark_demo.evaluation.drawing import ALL_NEEDLES, draw_prompts
 from twinspark_demo.evaluation.filler import SAMPLE_SENTENCES, sample_text
 from twinspark_demo.rounds.engine import Said, ServedTarget
 from twinspark_demo.rounds.replies import Conversations
@@ -26,6 +26,8 @@ class ReplyRounds:
     output_tokens: int
     kept: Sequence[int]  # tokens of each round; the first output token comes from the prompt's own pass
     block: int
+    sees_code: bool | None = None
+    """Whether the code that the reply tells is in the first block's window; None where the prompt hides none."""
 
     @property
     def fewest(self) -> int:
@@ -78,11 +80,24 @@ def measure(model: Path, drafter: Path, kinds: Sequence[str], count: int, seed: 
     loaded.config.check_target(ModelConfig.from_folder(model))
     target = ServedTarget(model, loaded.config.target_layer_ids)
     conversations = Conversations(model, target)
-    per_sentence = conversations.count_tokens(sample_text()) / SAMPLE_SENTENCES
+    per_sentence = len(conversations.tokens(sample_text())) / SAMPLE_SENTENCES
     for kind in kinds:
         prompts = draw_prompts(kind, count, seed, per_sentence)
-        replies = [rounds_of(said, loaded, target) for prompt in prompts for said in conversations.replies(prompt)]
+        replies: list[ReplyRounds] = []
+        for prompt in prompts:
+            code = conversations.tokens(prompt.expected["code"]) if kind.startswith(ALL_NEEDLES) else None
+            for said in conversations.replies(prompt):
+                sees_code = None if code is None else is_seen(code, said.prompt, loaded.config.sliding_window)
+                replies.append(replace(rounds_of(said, loaded, target), sees_code=sees_code))
         yield KindRounds(kind, replies)
+
+
+def is_seen(part: Sequence[int], prompt: Sequence[int], window: int) -> bool:
+    """Whether the block behind a prompt sees all of a part of it. ValueError if the prompt does not hold the part."""
+    for start in range(len(prompt) - len(part), -1, -1):
+        if list(prompt[start : start + len(part)]) == list(part):
+            return len(prompt) - start < window
+    raise ValueError("the prompt's tokens do not hold the code's")
 
 
 def rounds_of(said: Said, drafter: Drafter, target: ServedTarget) -> ReplyRounds:

@@ -33,9 +33,10 @@ class Conversations:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._target = target
 
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text."""
-        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+    def tokens(self, text: str) -> list[int]:
+        """Of a text, without those that a prompt begins with."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
 
     def replies(self, prompt: Prompt) -> Iterator[Said]:
         """The reply to every turn of the prompt; each is to be used before the next.
@@ -47,7 +48,7 @@ class Conversations:
         messages: list[Any] = list(prompt.messages)
         for text in (*prompt.later_turns, None):
             rendered = render(self._template, messages, prompt.tools)
-            said = self._target.reply(self._tokenizer.encode(rendered, add_special_tokens=False).ids)
+            said = self._target.reply(self.tokens(rendered))
             yield said
             if text is None:
                 return

@@ -3,6 +3,7 @@
 import datetime
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from twinspark_demo.rounds.measure import KindRounds
@@ -25,10 +26,20 @@ def reaches_mark(kind: KindRounds) -> bool:
     return kind.kept is not None and kind.kept >= mark_of(kind.kind)
 
 
+def parts_of_needles(measured: Sequence[KindRounds]) -> list[KindRounds]:
+    """The replies of all needles once more: those whose code the drafter sees, and those whose code it does not."""
+    replies = [reply for kind in measured for reply in kind.replies]
+    parts = [
+        KindRounds(name, [reply for reply in replies if reply.sees_code is sees])
+        for name, sees in (("code seen", True), ("code unseen", False))
+    ]
+    return [part for part in parts if part.replies]
+
+
 def format_table(measured: Sequence[KindRounds]) -> str:
-    """One line a kind; tokens as means of its replies."""
+    """One line a kind, then both parts of the needles; tokens as means of the replies."""
     lines = []
-    for first, *others in [_HEADINGS, *map(_row, measured)]:
+    for first, *others in [_HEADINGS, *map(_row, [*measured, *parts_of_needles(measured)])]:
         lines.append(f"{first:<14}" + "".join(f"{cell:>15}" for cell in others))
     return "\n".join(lines)
 
@@ -43,6 +54,7 @@ def build_report(measured: Sequence[KindRounds], settings: Mapping[str, Any]) ->
         "settings": dict(settings),
         "good_enough": all(map(reaches_mark, measured)),
         "kinds": [_summary(kind) for kind in measured],
+        "parts_of_needles": [_figures(part) for part in parts_of_needles(measured)],
     }
 
 
@@ -53,7 +65,7 @@ def _row(kind: KindRounds) -> tuple[str, ...]:
     return (kind.kind, str(len(kind.replies)), *lengths, str(kind.rounds), kept, most, mark)
 
 
-def _summary(kind: KindRounds) -> dict[str, Any]:
+def _figures(kind: KindRounds) -> dict[str, Any]:
     return {
         "kind": kind.kind,
         "mark": mark_of(kind.kind),
@@ -61,8 +73,8 @@ def _summary(kind: KindRounds) -> dict[str, Any]:
         "kept_a_round": kind.kept,
         "kept_at_most": kind.most,
         "rounds": kind.rounds,
-        "replies": [
-            {"prompt_tokens": one.prompt_tokens, "output_tokens": one.output_tokens, "kept": list(one.kept)}
-            for one in kind.replies
-        ],
     }
+
+
+def _summary(kind: KindRounds) -> dict[str, Any]:
+    return _figures(kind) | {"replies": [asdict(reply) for reply in kind.replies]}
