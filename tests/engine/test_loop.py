@@ -187,7 +187,7 @@ def test_every_request_ends_exactly_once_through_cancels_and_losses() -> None:
 ENDS = {
     ConstraintFailure.SLOW: ("UNAVAILABLE", "GRAMMAR_SLOW"),
     ConstraintFailure.LOST: ("UNAVAILABLE", "GRAMMAR_LOST"),
-    ConstraintFailure.STUCK: ("INTERNAL", "GRAMMAR_STUCK"),
+    ConstraintFailure.STUCK: ("INVALID_ARGUMENT", "GRAMMAR_STUCK"),
     ConstraintFailure.REFUSED: ("INVALID_ARGUMENT", "GRAMMAR_REFUSED"),
 }
 

@@ -89,6 +89,7 @@ def test_the_wait_for_masks_is_below_the_exchange_timeout(value: int) -> None:
         build(mask_timeout_ms=value)
     assert mask_timeout_seconds(build(mask_timeout_ms=9_999)) == 9.999
     assert mask_timeout_seconds(build(exchange_timeout_ms=200)) == 0.05
+    assert mask_timeout_seconds(build(exchange_timeout_ms=60_000)) == 1.0
 
 
 def test_rank_0_needs_one_peer_for_each_other_rank_and_others_none() -> None:

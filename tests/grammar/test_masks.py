@@ -2,6 +2,8 @@
 
 import math
 import random
+from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.grammar_texts import ROOM, Grammars, allowed_ids
 from twinspark_grammar.errors import MasksTooSlowError, NoTokenAllowedError, TokenNotAllowedError
-from twinspark_grammar.masks import MaskParams, RequestMasks
+from twinspark_grammar.masks import SUSTAINED_SECONDS, MaskParams, RequestMasks, Words
 from twinspark_grammar.source import GrammarKind
 
 KINDS = [
@@ -173,28 +175,56 @@ def test_a_draft_into_a_dead_end_is_cut_and_a_committed_one_ends_the_stream(gram
         grammars.open(endless).advance(ids[:1], [])
 
 
-def test_a_window_that_takes_too_long_is_given_up(demo: Grammars) -> None:
-    ticks = iter(range(1000))
-    params = MaskParams(demo.size, (demo.end,), None)
-    masks = RequestMasks(
-        demo.compile(GrammarKind.REGEX, "a*"), demo.vocabulary, params, 2.5, clock=lambda: float(next(ticks))
-    )
-    assert masks.advance(demo.encode("a"), []).num_allowed_drafts == 0
-    with pytest.raises(MasksTooSlowError, match=r"more than 2\.5 s"):
-        masks.advance(demo.encode("a") * 9, [])
+class RowCosts:
+    """A clock of processor time that moves by the next cost when a row is made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, costs: Sequence[float]) -> None:
+        self.now, left, fill = 0.0, list(costs), RequestMasks._fill
+
+        def costly(masks: RequestMasks, row: Words) -> bool:
+            self.now += left.pop(0)
+            return fill(masks, row)
+
+        monkeypatch.setattr(RequestMasks, "_fill", costly)
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def test_a_window_is_expected_to_take_what_the_slowest_row_under_the_grammar_took(demo: Grammars) -> None:
-    closing = demo.vocabulary.added["</think>"]
-    spent = [0.0, 10.0, 10.5, 20.0, 20.9, 30.0, 34.0, 40.0, 40.25]
-    masks = RequestMasks(
-        demo.compile(GrammarKind.REGEX, "a*"),
-        demo.vocabulary,
-        MaskParams(demo.size, (demo.end,), closing),
-        60.0,
-        processor_clock=lambda: spent.pop(0),
-    )
+def open_costly(demo: Grammars, clock: RowCosts, seconds: float, starts_after: int | None = None) -> RequestMasks:
+    params = MaskParams(demo.size, (demo.end,), starts_after)
+    return RequestMasks(demo.compile(GrammarKind.REGEX, "a*"), demo.vocabulary, params, seconds, clock)
+
+
+def test_a_window_that_takes_too_long_is_given_up(demo: Grammars, monkeypatch: pytest.MonkeyPatch) -> None:
     letter = demo.encode("a")
+    masks = open_costly(demo, RowCosts(monkeypatch, [2.0, 1.0, 1.6]), 2.5)
+    masks.advance([], [])
+    with pytest.raises(MasksTooSlowError, match=r"more than 2\.5 s"):
+        masks.advance(letter, [*letter, *letter])
+
+
+@pytest.mark.parametrize(("share", "is_given_up"), [(2.0, True), (1.0, False)])
+def test_a_stream_whose_rows_are_all_slow_is_given_up(
+    demo: Grammars, monkeypatch: pytest.MonkeyPatch, share: float, is_given_up: bool
+) -> None:
+    masks = open_costly(demo, RowCosts(monkeypatch, [share * SUSTAINED_SECONDS] * 99), 20 * SUSTAINED_SECONDS)
+    with pytest.raises(MasksTooSlowError) if is_given_up else nullcontext():
+        for _ in range(99):
+            masks.advance(demo.encode("a"), [])
+
+
+def test_a_stream_that_is_taken_over_may_take_its_time(demo: Grammars, monkeypatch: pytest.MonkeyPatch) -> None:
+    masks = open_costly(demo, RowCosts(monkeypatch, [9 * SUSTAINED_SECONDS]), SUSTAINED_SECONDS)
+    assert masks.advance(demo.encode("a") * 9, []).num_allowed_drafts == 0
+
+
+def test_a_window_is_expected_to_take_what_the_slowest_row_under_the_grammar_took(
+    demo: Grammars, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letter, closing = demo.encode("a"), demo.vocabulary.added["</think>"]
+    clock = RowCosts(monkeypatch, [10.0, 0.5, 0.3, 0.3, 0.3, 4.0, 0.25])
+    masks = open_costly(demo, clock, 60.0, starts_after=closing)
     assert masks.expect_seconds(1) == math.inf
     masks.advance(letter, [])  # not under the grammar
     assert masks.expect_seconds(1) == math.inf
@@ -205,7 +235,6 @@ def test_a_window_is_expected_to_take_what_the_slowest_row_under_the_grammar_too
     masks.advance(letter, [])
     masks.advance(letter, [])
     assert masks.expect_seconds(3) == pytest.approx(6.0)
-    assert spent == []
 
 
 def test_masks_of_growing_output_differ(demo: Grammars) -> None:

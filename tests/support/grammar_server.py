@@ -70,7 +70,9 @@ async def serve_grammars(port: int = 0) -> AsyncIterator[LocalGrammarService]:
         cast(Compiler, LocalCompiler()), GrammarCache(64 << 20, stats), vocabulary.digest, 1 << 20, stats
     )
     grammars.load(demo_grammars().info)
-    servicer = GrammarServicer(grammars, vocabulary, MaskWork(threads, window_seconds=1000.0, quick_seconds=0.0), stats)
+    servicer = GrammarServicer(
+        grammars, vocabulary, MaskWork(threads, threads, window_seconds=1000.0, quick_seconds=0.0), stats
+    )
     servicer.set_loaded()
     server = RpcServer("grammar", ListenSettings(port=port, drain_seconds=0), CollectorRegistry())
     server.add(add_GrammarServiceServicer_to_server, servicer, SERVICE)

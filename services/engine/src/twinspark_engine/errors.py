@@ -131,10 +131,10 @@ class GrammarStuckError(ServiceError):
     """The grammar leads to where no token is allowed that may be drawn, or refuses one that was drawn."""
 
     REASON = "GRAMMAR_STUCK"
-    CODE = grpc.StatusCode.INTERNAL
+    CODE = grpc.StatusCode.INVALID_ARGUMENT
 
     def __init__(self) -> None:
-        super().__init__("the grammar allows no token after the output so far")
+        super().__init__("grammar: it allows no token after the output so far", field="grammar")
 
 
 class GrammarRefusedError(ServiceError):

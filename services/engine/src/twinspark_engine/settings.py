@@ -138,7 +138,7 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
         ge=0,
         le=600_000,
         description="Milliseconds that a step waits at most for token masks before the requests that lack theirs end; "
-        "below EXCHANGE_TIMEOUT_MS; 0: a quarter of that.",
+        "below EXCHANGE_TIMEOUT_MS; 0: a quarter of that, at most 1000.",
     )
     threads: Annotated[int, LOCAL] = Field(1, ge=1, le=256, description="Threads of one CPU op on this rank.")
     seed_salt: Annotated[int, AGREE] = Field(
@@ -172,9 +172,13 @@ class Settings(ServiceSettings, ListenSettings, ChannelSettings):
         return self
 
 
+MOST_MASK_TIMEOUT_MS = 1000
+"""By default: all requests of a step wait for the masks of one."""
+
+
 def mask_timeout_seconds(settings: Settings) -> float:
     """Time that a step waits for masks at most."""
-    return (settings.mask_timeout_ms or settings.exchange_timeout_ms // 4) / 1000
+    return (settings.mask_timeout_ms or min(settings.exchange_timeout_ms // 4, MOST_MASK_TIMEOUT_MS)) / 1000
 
 
 def scope_of(name: str) -> Scope:

@@ -32,7 +32,8 @@ async def serve(settings: Settings, vocabulary: Vocabulary) -> None:
     cache = GrammarCache(settings.cache_mib * MIB, stats)
     grammars = Grammars(compiler, cache, vocabulary.digest, settings.max_source_bytes, stats)
     threads = ThreadPoolExecutor(settings.mask_threads, "masks")
-    servicer = GrammarServicer(grammars, vocabulary, MaskWork(threads, settings.mask_seconds), stats)
+    slow_threads = ThreadPoolExecutor(settings.mask_threads, "slow-masks")
+    servicer = GrammarServicer(grammars, vocabulary, MaskWork(threads, slow_threads, settings.mask_seconds), stats)
     server.add(add_GrammarServiceServicer_to_server, servicer, SERVICE)
 
     async def load() -> None:
@@ -50,7 +51,8 @@ async def serve(settings: Settings, vocabulary: Vocabulary) -> None:
         if loading is not None:
             loading.cancel()
         await compiler.close()
-        threads.shutdown(wait=False, cancel_futures=True)
+        for pool in (threads, slow_threads):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _host_config(settings: Settings) -> HostConfig:

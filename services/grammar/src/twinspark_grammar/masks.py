@@ -13,6 +13,8 @@ from twinspark_grammar.errors import MasksTooSlowError, NoTokenAllowedError, Tok
 from twinspark_grammar.vocabulary import Vocabulary
 
 WORD_BITS = 32
+SUSTAINED_SECONDS = 0.05
+"""Processor time that each committed token may take in the long run, with the rows behind it."""
 
 Words = npt.NDArray[np.int32]
 
@@ -44,9 +46,9 @@ class RequestMasks:
         vocabulary: Vocabulary,
         params: MaskParams,
         window_seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-        processor_clock: Callable[[], float] = time.thread_time,
+        clock: Callable[[], float] = time.thread_time,
     ) -> None:
+        """The clock shows processor time: that a busy machine makes a window wait says nothing of its grammar."""
         self._matcher = GrammarMatcher(grammar, override_stop_tokens=list(params.stop_token_ids))
         self._num_words = _count_words(params.vocabulary_size)
         self._num_grammar_words = _count_words(len(vocabulary.token_bytes))
@@ -59,7 +61,8 @@ class RequestMasks:
         self._ended_mask = self._pack(self._stop_token_ids)
         self._window_seconds = window_seconds
         self._clock = clock
-        self._processor_clock = processor_clock
+        # Left to the stream beside SUSTAINED_SECONDS a token.
+        self._left_seconds = window_seconds
         # Processor time of one token and its row under the grammar, of those so far.
         self._slowest_seconds = math.inf
 
@@ -72,8 +75,8 @@ class RequestMasks:
 
         Raises TokenNotAllowedError, NoTokenAllowedError and MasksTooSlowError; the stream is of no use after any.
         """
-        deadline = self._clock() + self._window_seconds
-        started = self._processor_clock()
+        started = self._clock()
+        deadline = started + self._left_seconds + SUSTAINED_SECONDS * len(committed)
         for index, token_id in enumerate(committed):
             if not self._accept(token_id):
                 raise TokenNotAllowedError(index, token_id)
@@ -100,8 +103,10 @@ class RequestMasks:
                 self._matcher.rollback(num_taken)
             self._is_waiting = was_waiting
         self._check_time(deadline)
+        now = self._clock()
+        self._left_seconds = min(self._window_seconds, deadline - now)
         if not was_waiting:
-            seconds = (self._processor_clock() - started) / (len(committed) + len(complete))
+            seconds = (now - started) / (len(committed) + len(complete))
             is_first = self._slowest_seconds == math.inf
             self._slowest_seconds = seconds if is_first else max(self._slowest_seconds, seconds)
         return WindowMasks(len(complete) - 1, masks[: len(complete)], tuple(complete))

@@ -1,6 +1,7 @@
 """GrammarService: converts, asks, converts back."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor
@@ -36,16 +37,22 @@ class MaskWork:
     """Where masks are computed, and for how long at most in one window."""
 
     threads: Executor
+    slow_threads: Executor
+    """For streams that have had a slow row, so that they wait for each other only."""
     window_seconds: float
+    """Processor time of one window at most."""
     quick_seconds: float = 0.001
-    """A window that is expected to take less processor time may hold up other streams."""
+    """A window that is expected to take less may hold up other streams."""
+    slow_seconds: float = 0.02
+    """A window that is expected to take longer goes to the slow threads."""
 
 
 class GrammarServicer(GrammarServiceServicer):
     """Called by the event loop.
 
     Masks are computed in threads, since xgrammar lets others run meanwhile; but at once where a stream's rows have all
-    been quick, since the way to a thread and back takes several times as long as such a row.
+    been quick, since the way to a thread and back takes several times as long as such a row. Slow streams have threads
+    of their own: a row cannot be interrupted.
     """
 
     def __init__(self, grammars: Grammars, vocabulary: Vocabulary, work: MaskWork, stats: Stats) -> None:
@@ -138,11 +145,13 @@ class GrammarServicer(GrammarServiceServicer):
     async def _advance(self, masks: RequestMasks, window: pb.MaskWindow) -> WindowMasks:
         started = time.perf_counter()
         committed, drafts = list(window.committed_token_ids), list(window.draft_token_ids)
-        if masks.expect_seconds(len(drafts) + 1) < self._work.quick_seconds:
+        expected = masks.expect_seconds(len(drafts) + 1)
+        if expected < self._work.quick_seconds:
             result = masks.advance(committed, drafts)
         else:
-            loop = asyncio.get_running_loop()
-            result = await loop.run_in_executor(self._work.threads, masks.advance, committed, drafts)
+            is_slow = self._work.slow_seconds < expected < math.inf
+            threads = self._work.slow_threads if is_slow else self._work.threads
+            result = await asyncio.get_running_loop().run_in_executor(threads, masks.advance, committed, drafts)
         self._stats.masks_total += len(result.complete)
         self._stats.mask_us_total += int((time.perf_counter() - started) * 1e6)
         return result

@@ -42,9 +42,9 @@ class Settings(ServiceSettings, ListenSettings):
     compile_queue_limit: int = Field(
         64, ge=0, le=65536, description="Compilations that wait for their turn at most; more are refused."
     )
-    mask_threads: int = Field(2, ge=1, le=64, description="Threads that compute masks, for all streams together.")
+    mask_threads: int = Field(2, ge=1, le=64, description="Threads that compute masks, and as many for slow streams.")
     mask_seconds: float = Field(
-        2.0, ge=0.01, le=600, description="Seconds that the masks of one window may take before its stream ends."
+        0.25, ge=0.01, le=600, description="Processor seconds that one window of masks may take before its stream ends."
     )
 
     @model_validator(mode="after")
