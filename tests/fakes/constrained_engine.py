@@ -94,7 +94,7 @@ class ConstrainedEngine(FakeEngine):
                 await masks.open(request, sorted(ends))
                 yield masks
             except (grpc.aio.AioRpcError, grpc.aio.UsageError) as error:
-                raise GrammarLostError("the grammar service is lost") from error
+                raise GrammarLostError("the grammar service was lost") from error
 
 
 class _Masks:

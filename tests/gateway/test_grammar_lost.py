@@ -14,7 +14,7 @@ from support.waiting import PATIENCE_SECONDS, eventually
 CHAT = "/v1/chat/completions"
 FREE: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 40, "thinking": False}
 HELD = FREE | {"response_format": {"type": "json_object"}}
-LOST = "the engine has lost its grammar service"
+LOST = "the grammar service was lost"
 
 
 @pytest.mark.slow

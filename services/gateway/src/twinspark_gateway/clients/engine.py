@@ -89,7 +89,7 @@ class EngineClient:
 def _refusal(error: grpc.aio.AioRpcError) -> ApiError:
     status = read_status(error)
     if status.code is grpc.StatusCode.UNAVAILABLE and status.reason.startswith("GRAMMAR_"):
-        return grammar_unavailable("the engine has lost its grammar service", retryable=status.retryable)
+        return grammar_unavailable(status.message.removeprefix("grammar: "), retryable=status.retryable)
     # The engine names fields by their path in its own messages; the last part is the API's name.
     field = status.metadata.get("field")
     param = field.rpartition(".")[2] if field else None
