@@ -233,8 +233,8 @@ async def test_one_source_that_many_ask_for_is_compiled_once(service: GrammarPro
 
 
 async def test_a_compilation_that_nobody_waits_for_leaves_the_queue_or_ends() -> None:
-    slow = [{"enum": [f"{i} {n}" for n in range(15_000)]} for i in range(3)]
-    async with run_grammar(COMPILE_SECONDS=600, COMPILERS=1) as service:
+    slow = [{"enum": [f"{i} {n}" for n in range(60_000)]} for i in range(3)]
+    async with run_grammar(COMPILE_SECONDS=600, COMPILERS=1, MAX_SOURCE_BYTES=4 << 20) as service:
         (host,) = psutil.Process(service.process.pid).children()
 
         async def wait_for_compiling(count: int) -> None:
@@ -256,6 +256,7 @@ async def test_a_compilation_that_nobody_waits_for_leaves_the_queue_or_ends() ->
         staying.cancel()
         await wait_for_compiling(0)
         await eventually(lambda: not host.children(), "a compilation outlives its callers")
+        assert (await service.stats()).compiled_total == 0
         assert (await service.compile(REGEX, "after")).compile_us > 0
 
 
