@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from support.grammar_texts import Grammars
 from support.json_schemas import schema_and_value, schemas
-from twinspark_grammar.compiling.job import Compiled, Refused
+from twinspark_grammar.compiling.job import Compiled, Refusal, Refused
 from twinspark_grammar.errors import NoTokenAllowedError
 from twinspark_grammar.schema.enforcement import find_unenforced
 from twinspark_grammar.source import GrammarKind
@@ -104,8 +105,9 @@ def test_a_text_of_a_schema_is_meant_letter_by_letter(demo: Grammars, text: str)
     spelled = json.dumps(text, ensure_ascii=False)
     for schema in ({"const": text}, {"enum": [text, 1]}, {"type": "string", "pattern": f"^{re.escape(text)}$"}):
         is_pattern = "pattern" in schema
-        if is_pattern and spelled != f'"{text}"':
-            continue  # such strings hold no escapes
+        if is_pattern and spelled != f'"{text}"':  # such strings hold no escapes
+            assert isinstance(demo.run(SCHEMA, schema), Refused)
+            continue
         assert demo.accepts(demo.compile(SCHEMA, schema), spelled), schema
     named = {"type": "object", "properties": {text: {"type": "integer"}}, "required": [text]}
     assert demo.accepts(demo.compile(SCHEMA, named), f"{{{spelled}: 1}}")
@@ -131,6 +133,16 @@ def test_a_string_with_a_length_holds_no_control_characters_and_keeps_to_its_len
         ('{"type": "string", "minLength": 3, "maxLength": 2}', "minLength 3 is greater than maxLength 2"),
         ('{"type": "integer", "minimum": NaN}', "NaN is not JSON"),
         ('{"$ref": "#"}', "Circular"),
+        ('{"anyOf": []}', "anyOf at the root must not be empty"),
+        ('{"type": "array", "items": {"oneOf": []}}', "oneOf at /items must not be empty"),
+        ('{"type": "object", "properties": {"a": {"allOf": []}}}', "allOf at /properties/a must not be empty"),
+        ('{"type": []}', "type at the root must not be empty"),
+        ('{"type": "object", "required": null}', "required at the root must be an array of strings"),
+        ('{"type": "string", "format": ["date"]}', "format at the root must be a string"),
+        ('{"const": 1' + "0" * 400 + "}", "not JSON: a number is too large"),
+        ('{"const": -1e400}', "not JSON: a number is too large"),
+        ('{"type": "string", "pattern": "("}', "The parenthesis is not closed"),
+        ('{"type": "string", "pattern": "a[^\\\\s\\\\S]"}', "leads to where no token is allowed"),
     ],
 )
 def test_a_schema_that_does_not_compile_is_refused_with_the_reason(demo: Grammars, schema: str, reason: str) -> None:
@@ -138,3 +150,91 @@ def test_a_schema_that_does_not_compile_is_refused_with_the_reason(demo: Grammar
     assert isinstance(outcome, Refused)
     assert reason in outcome.message
     assert "/cpp/" not in outcome.message
+    assert not outcome.message.endswith(".")
+
+
+RAW_PATTERNS = [
+    '^"x"$',
+    r"^a\tb$",
+    r"^C:\\\\temp$",
+    '^"[ab]$',
+    r"^a[\x00-\x1f]$",
+    '^["]$',
+    r"^\x22\d$",
+    r"^\u{22}$",
+    r"^a\x00b$",
+    r"^\cA$",
+    ".{0,20000}",
+    '"{3}',
+]
+
+
+@pytest.mark.parametrize("pattern", RAW_PATTERNS)
+@pytest.mark.parametrize(
+    ("kind", "make", "place"),
+    [
+        (SCHEMA, lambda pattern: {"type": "string", "pattern": pattern}, "pattern at the root"),
+        (
+            SCHEMA,
+            lambda pattern: {"type": "array", "items": {"type": ["null", "string"], "pattern": pattern}},
+            "pattern at /items",
+        ),
+        (SCHEMA, lambda pattern: {"type": "object", "patternProperties": {pattern: {}}}, "patternProperties at the"),
+        (
+            SCHEMA,
+            lambda pattern: {"type": "object", "propertyNames": {"pattern": pattern}},
+            "pattern at /propertyNames",
+        ),
+        (
+            GrammarKind.STRUCTURAL_TAG,
+            lambda pattern: {
+                "type": "structural_tag",
+                "format": {"type": "json_schema", "json_schema": {"type": "string", "pattern": pattern}},
+            },
+            "pattern at /format/json_schema",
+        ),
+    ],
+)
+def test_a_pattern_that_needs_escapes_is_refused_by_its_place(
+    demo: Grammars, kind: GrammarKind, make: Callable[[str], Any], place: str, pattern: str
+) -> None:
+    outcome = demo.run(kind, make(pattern))
+    assert isinstance(outcome, Refused)
+    assert outcome.refusal is Refusal.INVALID
+    assert outcome.message.startswith(place)
+    assert "without escapes" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "allowed", "denied"),
+    [
+        ('^["a]$', "a", '"'),
+        ('^("|a)b$', "ab", '"b'),
+        (r"^(a|[\x00-\x1f])$", "a", "\x01"),
+        (r"^\[x\]\/'$", "[x]/'", "[x]/"),
+        (r"^\d{2}-é\u2028$", "12-é\u2028", "1-é\u2028"),
+        ("^.$", "b", "\\"),
+        ("^[^é]+$", "漢", '"'),
+        (r"^\S\é😀$", "bé😀", '"é😀'),
+    ],
+)
+def test_what_needs_escapes_is_left_out_of_a_pattern_with_other_texts(
+    demo: Grammars, pattern: str, allowed: str, denied: str
+) -> None:
+    grammar = demo.compile(SCHEMA, {"type": "string", "pattern": pattern})
+    assert demo.accepts(grammar, f'"{allowed}"')
+    assert not demo.accepts(grammar, f'"{denied}"')
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        (r"a[^\s\S]", "leads to where no token is allowed"),
+        (r"[^\s\S]", "no output matches the grammar"),
+        ("a**", "not allowed"),
+    ],
+)
+def test_an_expression_without_an_output_is_refused(demo: Grammars, expression: str, reason: str) -> None:
+    outcome = demo.run(GrammarKind.REGEX, expression)
+    assert isinstance(outcome, Refused)
+    assert outcome.message.endswith(reason)

@@ -16,7 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from support.grammar_process import GrammarProcess, run_grammar
 from support.grammar_texts import Grammars
-from support.waiting import eventually
+from support.waiting import PATIENCE_SECONDS, eventually
 from twinspark.grammar.v1 import grammar_pb2 as pb
 from twinspark_grammar.source import GrammarKind, GrammarSource
 from twinspark_rpc import RemoteStatus, read_status
@@ -230,6 +230,35 @@ async def test_one_source_that_many_ask_for_is_compiled_once(service: GrammarPro
     answers = await asyncio.gather(*(service.compile(REGEX, "(asked|for){3}") for _ in range(8)))
     assert len({answer.handle for answer in answers}) == 1
     assert (await service.stats()).compiled_total == before.compiled_total + 1
+
+
+async def test_a_compilation_that_nobody_waits_for_leaves_the_queue_or_ends() -> None:
+    slow = [{"enum": [f"{i} {n}" for n in range(60_000)]} for i in range(3)]
+    async with run_grammar(COMPILE_SECONDS=600, COMPILERS=1, MAX_SOURCE_BYTES=4 << 20) as service:
+        (host,) = psutil.Process(service.process.pid).children()
+
+        async def wait_for_compiling(count: int) -> None:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while (await service.stats()).num_compiling != count:
+                    await asyncio.sleep(0.02)
+
+        running = asyncio.ensure_future(service.compile(SCHEMA, slow[0]))
+        await eventually(host.children, "no compilation runs")
+        (child,) = host.children()
+        leaving, staying, alone = (asyncio.ensure_future(service.compile(SCHEMA, slow[i])) for i in (1, 1, 2))
+        await wait_for_compiling(3)
+        leaving.cancel()
+        alone.cancel()
+        await wait_for_compiling(2)
+        running.cancel()
+        await eventually(lambda: not child.is_running(), "a compilation outlives its callers")
+        await eventually(host.children, "the other caller lost its compilation")
+        staying.cancel()
+        await wait_for_compiling(0)
+        await eventually(lambda: not host.children(), "a compilation outlives its callers")
+        stats = await service.stats()
+        assert (stats.compiled_total, stats.refused_total, stats.killed_total) == (0, 0, 0)
+        assert (await service.compile(REGEX, "after")).compile_us > 0
 
 
 async def test_reflection_lists_the_service(service: GrammarProcess) -> None:

@@ -171,6 +171,44 @@ def test_a_union_of_itself_is_refused(demo: Grammars) -> None:
     assert "refers to itself" in outcome.message
 
 
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (
+            {"type": "array", "items": {"type": "string", "pattern": '^"x"$'}},
+            "pattern at /tools/0/function/parameters/properties/a/items cannot be held",
+        ),
+        (
+            {"anyOf": [{"type": "object", "patternProperties": {r"^a\tb$": {}}}]},
+            "patternProperties at /tools/0/function/parameters/properties/a/anyOf/0 cannot be held",
+        ),
+        (
+            {"type": "array", "items": {"$ref": "#/$defs/s"}},
+            "pattern at /tools/0/function/parameters/$defs/s cannot be held",
+        ),
+        ({"anyOf": []}, "anyOf at /tools/0/function/parameters/properties/a must not be empty"),
+        (
+            {"type": "object", "required": None},
+            "required at /tools/0/function/parameters/properties/a must be an array of strings",
+        ),
+    ],
+)
+def test_a_parameter_that_cannot_be_compiled_is_refused_by_its_place(
+    demo: Grammars, schema: dict[str, Any], reason: str
+) -> None:
+    shared = {"s": {"type": "string", "pattern": r"^C:\\temp$"}}
+    parameters = {"type": "object", "properties": {"a": schema}, "$defs": shared}
+    outcome = demo.run(CALLS, {"tools": [tool("f", parameters, strict=True)]})
+    assert isinstance(outcome, Refused)
+    assert outcome.message.startswith(reason)
+
+
+def test_a_text_parameter_holds_what_its_pattern_says_as_it_is(demo: Grammars) -> None:
+    parameters = {"type": "object", "properties": {"a": {"type": "string", "pattern": '^"x"$'}}, "required": ["a"]}
+    grammar = demo.compile(CALLS, {"tools": [tool("f", parameters)], "tool_choice": "required"})
+    assert demo.accepts(grammar, call("f", a='"x"'))
+
+
 def test_only_a_strict_tool_refuses_what_is_not_enforced(demo: Grammars) -> None:
     parameters = {"type": "object", "properties": {"a": {"type": "array", "items": {}, "uniqueItems": True}}}
     for strict, expected in ((True, [True]), (None, [False]), (False, [])):

@@ -29,6 +29,14 @@ class FoundGrammar:
     compile_us: int
 
 
+@dataclass(slots=True)
+class _UnderWay:
+    """A compilation and how many callers wait for it."""
+
+    task: "asyncio.Task[FoundGrammar]"
+    num_callers: int = 0
+
+
 class Grammars:
     """Compiles each source once, however many ask for it at the same time. Event loop only."""
 
@@ -41,7 +49,7 @@ class Grammars:
         self._max_source_bytes = max_source_bytes
         self._stats = stats
         self._info: TokenizerInfo | None = None
-        self._under_way: dict[str, asyncio.Task[FoundGrammar]] = {}
+        self._under_way: dict[str, _UnderWay] = {}
 
     def load(self, info: TokenizerInfo) -> None:
         """Take the vocabulary; no grammar can be had before."""
@@ -61,15 +69,24 @@ class Grammars:
         if entry is not None:
             self._stats.compile_cache_hits_total += 1
             return FoundGrammar(handle, entry, 0)
-        task = self._under_way.get(handle)
-        if task is None:
-            task = self._under_way[handle] = asyncio.create_task(self._compile(handle, source))
-            task.add_done_callback(lambda done: self._end(handle, done))
-        # A caller that leaves does not take the compilation from the others.
-        return await asyncio.shield(task)
+        under_way = self._under_way.get(handle)
+        if under_way is None:
+            under_way = self._under_way[handle] = _UnderWay(asyncio.create_task(self._compile(handle, source)))
+            under_way.task.add_done_callback(lambda done: self._end(handle, done))
+        under_way.num_callers += 1
+        try:
+            # A caller that leaves does not take the compilation from the others; the last one does.
+            return await asyncio.shield(under_way.task)
+        finally:
+            under_way.num_callers -= 1
+            if under_way.num_callers == 0 and not under_way.task.done():
+                del self._under_way[handle]
+                under_way.task.cancel()
 
     def _end(self, handle: str, task: "asyncio.Task[FoundGrammar]") -> None:
-        self._under_way.pop(handle, None)
+        under_way = self._under_way.get(handle)
+        if under_way is not None and under_way.task is task:
+            del self._under_way[handle]
         if not task.cancelled():
             task.exception()  # read, so that asyncio does not report one that no caller waited for
 

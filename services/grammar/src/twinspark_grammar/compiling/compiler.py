@@ -7,12 +7,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 import structlog
 
-from twinspark_grammar.compiling.frames import CompileOrder, CompileResult, HostConfig, HostReady
+from twinspark_grammar.compiling.frames import CompileCancel, CompileOrder, CompileResult, HostConfig, HostReady
 from twinspark_grammar.errors import CompilerLostError, CompilersBusyError
 from twinspark_grammar.source import GrammarSource
 from twinspark_grammar.stats import Stats
@@ -51,6 +52,7 @@ class Compiler:
         self._ready = asyncio.Event()
         self._closing = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
+        self._dropping: set[asyncio.Task[None]] = set()
 
     @property
     def host_process_id(self) -> int | None:
@@ -63,7 +65,10 @@ class Compiler:
         await self._ready.wait()
 
     async def compile(self, source: GrammarSource) -> CompileResult:
-        """Compile one source. Raises CompilersBusyError and CompilerLostError."""
+        """Compile one source; cancelled, it leaves the queue, or its child is killed.
+
+        Raises CompilersBusyError and CompilerLostError.
+        """
         if self._stats.num_compiling >= self._most:
             raise CompilersBusyError(self._queue_limit)
         self._stats.num_compiling += 1
@@ -81,9 +86,15 @@ class Compiler:
         number = self._num_orders
         result: asyncio.Future[CompileResult] = asyncio.get_running_loop().create_future()
         host.owed[number] = result
+        sending = asyncio.ensure_future(asyncio.to_thread(host.send, CompileOrder(number, source)))
         try:
-            await asyncio.to_thread(host.send, CompileOrder(number, source))
+            await asyncio.shield(sending)
             return await result
+        except asyncio.CancelledError:
+            dropping = asyncio.create_task(_drop(host, sending, number))
+            self._dropping.add(dropping)  # the event loop itself holds no task
+            dropping.add_done_callback(self._dropping.discard)
+            raise
         except OSError:
             raise CompilerLostError from None
         finally:
@@ -124,6 +135,13 @@ class Compiler:
             log.info("compiler_ready", process_id=frame.process_id)
         elif host is not None and (result := host.owed.get(frame.number)) is not None and not result.done():
             result.set_result(frame)
+
+
+async def _drop(host: _Host, sending: "asyncio.Future[None]", number: int) -> None:
+    """Tell the host, once it has the order, that nobody waits for it."""
+    with suppress(OSError):  # a host that is lost has dropped all
+        await sending
+        await asyncio.to_thread(host.send, CompileCancel(number))
 
 
 def _start_host(config: HostConfig) -> _Host:

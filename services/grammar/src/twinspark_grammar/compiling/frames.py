@@ -34,6 +34,13 @@ class CompileOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class CompileCancel:
+    """Nobody waits for the order of this number any more."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class CompileResult:
     """What came of an order. `was_killed`: at a limit of time or memory."""
 

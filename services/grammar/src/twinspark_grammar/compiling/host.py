@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 
 from xgrammar import GrammarCompiler
 
-from twinspark_grammar.compiling.frames import CompileOrder, CompileResult, HostConfig, HostReady
+from twinspark_grammar.compiling.frames import CompileCancel, CompileOrder, CompileResult, HostConfig, HostReady
 from twinspark_grammar.compiling.job import Compiled, Job, Refusal, Refused
 from twinspark_grammar.tokens import build_tokenizer_info
 from twinspark_grammar.vocabulary import load_vocabulary
@@ -32,7 +32,7 @@ class _Child:
 
 
 class CompilerHost:
-    """One loop over the service's orders and the children's results."""
+    """One loop over the service's orders and cancels, and the children's results."""
 
     def __init__(self, service: Connection, config: HostConfig) -> None:
         self._service = service
@@ -52,16 +52,23 @@ class CompilerHost:
                 if connection is not self._service:
                     self._finish(connection)  # type: ignore[arg-type]
             self._kill_late()
-            if self._service in ready and not self._take_order():
+            if self._service in ready and not self._take_frame():
                 self._kill_all()
                 return
 
-    def _take_order(self) -> bool:
-        """Fork a child; False where the service is gone."""
+    def _take_frame(self) -> bool:
+        """Do what the service asks; False where it is gone."""
         try:
-            order: CompileOrder = self._service.recv()
+            frame: CompileOrder | CompileCancel = self._service.recv()
         except EOFError:
             return False
+        if isinstance(frame, CompileOrder):
+            self._fork(frame)
+        else:
+            self._kill(frame.number)
+        return True
+
+    def _fork(self, order: CompileOrder) -> None:
         receiver, sender = Pipe(duplex=False)
         process_id = os.fork()
         if process_id == 0:
@@ -69,7 +76,6 @@ class CompilerHost:
             self._work(order, sender)
         sender.close()
         self._children[receiver] = _Child(order.number, process_id, time.monotonic())
-        return True
 
     def _work(self, order: CompileOrder, sender: Connection) -> None:
         """Run in the child: compile, send, end."""
@@ -96,6 +102,12 @@ class CompilerHost:
             limit = f"{self._config.compile_seconds:g} s" if child.was_late else "the memory that one grammar gets"
             outcome = Refused(Refusal.TOO_COMPLEX, f"compiling takes more than {limit}")
         self._service.send(CompileResult(child.number, outcome, seconds, was_killed))
+
+    def _kill(self, number: int) -> None:
+        """Kill the child of an order, if it still runs; its end is seen as any other's."""
+        for child in self._children.values():
+            if child.number == number:
+                os.kill(child.process_id, signal.SIGKILL)
 
     def _seconds_to_deadline(self) -> float | None:
         started = [child.started_at for child in self._children.values() if not child.was_late]

@@ -17,6 +17,7 @@ from twinspark_grammar.compiling.warnings_of_library import PLACE_IN_LIBRARY, co
 from twinspark_grammar.schema.enforcement import Unenforced, find_unenforced
 from twinspark_grammar.schema.json_grammar import json_grammar
 from twinspark_grammar.schema.json_source import JsonSourceError, TooDeepError, read_json
+from twinspark_grammar.schema.shape import SchemaError, check_shapes, settle_patterns
 from twinspark_grammar.source import GrammarKind, GrammarSource
 from twinspark_grammar.structural_tag import UnknownTokenError, bind_tokens, find_schemas
 from twinspark_grammar.tool_calls.tag import build_tag, find_unenforced_arguments
@@ -26,6 +27,7 @@ from twinspark_grammar.vocabulary import Vocabulary
 
 MOST_REASON_CHARACTERS = 500
 """A compiler's reason is cut here: it may quote a whole source."""
+NO_REASON = "it does not compile, and xgrammar does not say why"
 OUT_OF_MEMORY = "bad_alloc"
 TOO_MUCH_MEMORY = "compiling takes more than the memory that one grammar gets"
 PROBE_TOKENS = 128
@@ -92,7 +94,7 @@ class Job:
             serialized: str = grammar.serialize_json()
         except TooDeepError:
             return Refused(Refusal.TOO_LARGE, f"nested deeper than {self._limits.max_depth} levels")
-        except (InvalidSourceError, JsonSourceError, ToolsError, UnknownTokenError) as error:
+        except (InvalidSourceError, JsonSourceError, SchemaError, ToolsError, UnknownTokenError) as error:
             return Refused(Refusal.INVALID, _shorten(str(error)))
         except EndlessUnionError:
             return Refused(Refusal.INVALID, "a parameter's schema refers to itself without a value in between")
@@ -135,8 +137,14 @@ class Job:
         schema = read_json(text, self._limits.max_depth)
         if not isinstance(schema, dict):
             raise InvalidSourceError("a JSON schema must be an object")
-        self._unenforced += find_unenforced(schema)
+        self._read_schema(schema)
         return self._compiler.compile_grammar(json_grammar(json.dumps(schema, ensure_ascii=False)))
+
+    def _read_schema(self, schema: Any, path: str = "") -> None:
+        """Check a schema and note what is not enforced. Raises SchemaError."""
+        check_shapes(schema, path)
+        self._unenforced += find_unenforced(schema, path)
+        settle_patterns(schema, path, schema, path)
 
     def _json_object(self, text: str) -> CompiledGrammar:
         if text:
@@ -155,7 +163,7 @@ class Job:
     def _structural_tag(self, text: str) -> CompiledGrammar:
         tag = read_json(text, self._limits.max_depth)
         for schema, path in find_schemas(tag):
-            self._unenforced += find_unenforced(schema, path)
+            self._read_schema(schema, path)
         return self._compile_tag(tag)
 
     def _tool_calls(self, text: str) -> CompiledGrammar:
@@ -171,7 +179,8 @@ class Job:
 def _probe(grammar: CompiledGrammar, num_tokens: int) -> None:
     """Walk along allowed tokens, drawn at random, as a stream would. Raises InvalidSourceError and SlowMasksError.
 
-    Finds a grammar that no output matches as far as its first token shows it, and one whose masks would hold up others.
+    Finds a grammar that no output matches, or that leads to a dead end, as far as one walk shows it, and one whose
+    masks would hold up others.
     """
     stop_token_id, draw = 0, random.Random(0)
     matcher = GrammarMatcher(grammar, override_stop_tokens=[stop_token_id])
@@ -181,8 +190,8 @@ def _probe(grammar: CompiledGrammar, num_tokens: int) -> None:
         matcher.fill_next_token_bitmask(mask)
         allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")[:num_tokens])
         allowed = allowed[allowed != stop_token_id]
-        if step == 0 and not len(allowed) and not matcher.is_completed():
-            raise InvalidSourceError("no output matches the grammar")
+        if not len(allowed) and not matcher.is_completed():
+            raise InvalidSourceError("leads to where no token is allowed" if step else "no output matches the grammar")
         if time.process_time() - started > MOST_PROBE_SECONDS:
             raise SlowMasksError
         if not len(allowed):
@@ -191,6 +200,6 @@ def _probe(grammar: CompiledGrammar, num_tokens: int) -> None:
 
 
 def _shorten(reason: str) -> str:
-    """One line without the places in xgrammar's sources, cut to a length."""
-    line = PLACE_IN_LIBRARY.sub("", " ".join(reason.split()))
+    """One line without the places in xgrammar's sources and the full stop, cut to a length."""
+    line = PLACE_IN_LIBRARY.sub("", " ".join(reason.split())).rstrip(". ") or NO_REASON
     return line if len(line) <= MOST_REASON_CHARACTERS else line[:MOST_REASON_CHARACTERS] + "..."

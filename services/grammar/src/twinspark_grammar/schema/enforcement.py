@@ -32,25 +32,28 @@ class Unenforced:
 
 def find_unenforced(root: Any, path: str = "") -> list[Unenforced]:
     """Give what a schema asks for in vain, in the order of the schema. `path`: of the schema in its source."""
-    found: list[Unenforced] = []
+    return [gap for schema, place in walk(root, path, root, path) for gap in _check(schema, place, root)]
+
+
+def walk(schema: Any, path: str, root: Any, root_path: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Give a schema and all that xgrammar reads in it, each once, with its JSON pointer; `$ref` means the root."""
     followed: set[str] = set()
-    pending = [(root, path)]
+    pending = [(schema, path)]
     while pending:
-        schema, place = pending.pop()
-        if not isinstance(schema, dict):
+        part, place = pending.pop()
+        if not isinstance(part, dict):
             continue
-        found += _check(schema, place, root)
-        children = list(_children(schema, place))
-        reference = schema.get("$ref")
+        yield part, place
+        children = list(_children(part, place))
+        reference = part.get("$ref")
         if isinstance(reference, str) and reference not in followed:
             followed.add(reference)
-            children.append((find(reference, root), path + reference.removeprefix("#")))
+            children.append((find(reference, root), root_path + reference.removeprefix("#")))
         pending += reversed(children)
-    return found
 
 
 def _check(schema: dict[str, Any], path: str, root: Any) -> Iterator[Unenforced]:
-    decider = next((keyword for keyword in DECIDING if keyword in schema), None)
+    decider = deciding_keyword(schema)
     if decider is not None:
         yield from _check_decided(schema, decider, path, root)
         return
@@ -94,6 +97,11 @@ def _is_implied(schema: dict[str, Any], decider: str, keyword: str) -> bool:
     return bool(applies_to) and not any(has_type(value, applies_to) for value in values)
 
 
+def deciding_keyword(schema: dict[str, Any]) -> str | None:
+    """Give the keyword that alone says what a value may be; None where the type does."""
+    return next((keyword for keyword in DECIDING if keyword in schema), None)
+
+
 def types_of(schema: dict[str, Any]) -> list[str]:
     """Give the types that a value may have; none where xgrammar takes any value."""
     types = schema.get("type")
@@ -108,7 +116,7 @@ def types_of(schema: dict[str, Any]) -> list[str]:
 
 def _children(schema: dict[str, Any], path: str) -> Iterator[tuple[Any, str]]:
     """Give the subschemas that xgrammar reads, with their places."""
-    decider = next((keyword for keyword in DECIDING if keyword in schema), None)
+    decider = deciding_keyword(schema)
     if decider is None:
         yield from children_of(schema, types_of(schema), path)
     elif decider in ("anyOf", "oneOf", "allOf") and isinstance(schema[decider], list):

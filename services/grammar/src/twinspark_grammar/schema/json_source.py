@@ -1,6 +1,7 @@
 """Reading a source that is JSON, with a limit on its depth."""
 
 import json
+import math
 from typing import Any, NoReturn
 
 
@@ -15,7 +16,7 @@ class TooDeepError(Exception):
 def read_json(text: str, max_depth: int) -> Any:
     """Give the value. Raises JsonSourceError and TooDeepError."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_int=_read_int, parse_float=_read_float)
     except RecursionError:
         raise TooDeepError from None
     except ValueError as error:
@@ -32,6 +33,18 @@ def depth_of(value: Any) -> int:
         depth += 1
         level = [child for entry in level for child in (entry.values() if isinstance(entry, dict) else entry)]
     return depth
+
+
+def _read_int(digits: str) -> int:
+    _read_float(digits)
+    return int(digits)
+
+
+def _read_float(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError("a number is too large")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from twinspark_grammar.schema.enforcement import Unenforced, find_unenforced
+from twinspark_grammar.schema.shape import check_shapes
+from twinspark_grammar.schema.typed import escape
 from twinspark_grammar.tool_calls.tools import FunctionTool, NamedChoice, ToolCallSource
-from twinspark_grammar.tool_calls.values import TEXT, Format, value_format
+from twinspark_grammar.tool_calls.values import TEXT, Format, Parameters, value_format
 
 CALL, CALL_END = "<tool_call>", "</tool_call>"
 KEY, KEY_END = "<arg_key>", "</arg_key>"
@@ -30,8 +32,11 @@ ANY_KEY: Format = {"type": "regex", "pattern": r"[^<>\s]+"}
 
 
 def build_tag(source: ToolCallSource, added: Mapping[str, int]) -> dict[str, Any]:
-    """Give the structural tag. `added`: the tokenizer's added tokens; no other than a call's may stand in text."""
-    calls = {tool.function.name: _call(tool.function) for tool in source.tools}
+    """Give the structural tag. `added`: the tokenizer's added tokens; no other than a call's may stand in text.
+
+    Raises EndlessUnionError and SchemaError.
+    """
+    calls = {tool.function.name: _call(tool.function, _path(i)) for i, tool in enumerate(source.tools)}
     if isinstance(source.tool_choice, NamedChoice):
         return _tag(calls[source.tool_choice.function.name])
     return _tag(
@@ -47,13 +52,17 @@ def build_tag(source: ToolCallSource, added: Mapping[str, int]) -> dict[str, Any
 
 
 def find_unenforced_arguments(source: ToolCallSource) -> list[Unenforced]:
-    """Give what masks do not enforce of each tool's parameters; only a tool that says `strict: true` refuses it."""
+    """Give what masks do not enforce of each tool's parameters; only a tool that says `strict: true` refuses it.
+
+    Raises SchemaError.
+    """
     found = []
     for i, tool in enumerate(source.tools):
         function = tool.function
         if function.strict is False or function.parameters is None:
             continue
-        path = f"/tools/{i}/function/parameters"
+        path = _path(i)
+        check_shapes(function.parameters, path)
         gaps = find_unenforced(function.parameters, path)
         gaps += _gaps_of_calls(function.parameters, path)
         for gap in gaps:
@@ -84,25 +93,31 @@ def _sequence(elements: list[Format]) -> Format:
     return {"type": "sequence", "elements": elements}
 
 
-def _call(function: FunctionTool) -> Format:
-    content = _sequence([{"type": "const_string", "value": function.name}, NEWLINE, *_arguments(function)])
+def _path(tool: int) -> str:
+    return f"/tools/{tool}/function/parameters"
+
+
+def _call(function: FunctionTool, path: str) -> Format:
+    content = _sequence([{"type": "const_string", "value": function.name}, NEWLINE, *_arguments(function, path)])
     return {"type": "tag", "begin": _token(CALL), "content": content, "end": _token(CALL_END)}
 
 
-def _arguments(function: FunctionTool) -> list[Format]:
+def _arguments(function: FunctionTool, path: str) -> list[Format]:
     """Each property as declared, in order; then any others, where the schema is open."""
     parameters = function.parameters
     if function.strict is False or parameters is None or not isinstance(parameters.get("properties"), dict):
         is_open = parameters is None or function.strict is False or parameters.get("additionalProperties") is not False
         return [_any_arguments(TEXT)] if is_open else []
     required = parameters.get("required", [])
+    root = Parameters(parameters, path)
     pairs = []
     for name, schema in parameters["properties"].items():
-        pair = _pair({"type": "const_string", "value": name}, value_format(schema, parameters))
+        value = value_format(schema, f"{path}/properties/{escape(name)}", root)
+        pair = _pair({"type": "const_string", "value": name}, value)
         pairs.append(pair if name in required else {"type": "optional", "content": pair})
     additional = parameters.get("additionalProperties", False)
     if additional is not False:
-        pairs.append(_any_arguments(value_format(additional, parameters)))
+        pairs.append(_any_arguments(value_format(additional, f"{path}/additionalProperties", root)))
     return pairs
 
 

@@ -4,11 +4,13 @@ What xgrammar's own GLM style would do, but for the markers: there they are text
 """
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from twinspark_grammar.schema.enforcement import types_of
 from twinspark_grammar.schema.json_grammar import json_grammar
 from twinspark_grammar.schema.references import resolve
+from twinspark_grammar.schema.shape import settle_patterns
 
 Format = dict[str, Any]
 
@@ -39,16 +41,25 @@ class EndlessUnionError(Exception):
     """A parameter's schema refers to itself without a value in between."""
 
 
-def value_format(schema: Any, root: Any, depth: int = 0) -> Format:
-    """Give the format of one parameter. `root`: the tool's parameters, for `$ref`. Raises EndlessUnionError."""
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """A tool's parameters, which references in them mean; `path`: their JSON pointer in the source."""
+
+    schema: Any
+    path: str
+
+
+def value_format(schema: Any, path: str, root: Parameters, depth: int = 0) -> Format:
+    """Give the format of one parameter. Raises EndlessUnionError and SchemaError."""
     if depth > MOST_UNIONS:
         raise EndlessUnionError
-    found = resolve(schema, root)
+    found = resolve(schema, root.schema)
     if not isinstance(found, dict):
         return TEXT
     for keyword in ("anyOf", "oneOf"):
         if isinstance(found.get(keyword), list) and found[keyword]:
-            return _union([value_format(member, root, depth + 1) for member in found[keyword]])
+            members = enumerate(found[keyword])
+            return _union([value_format(part, f"{path}/{keyword}/{i}", root, depth + 1) for i, part in members])
     values = [found["const"]] if "const" in found else found.get("enum")
     if isinstance(values, list) and values:
         return _union([_literal(value) for value in values])
@@ -58,13 +69,14 @@ def value_format(schema: Any, root: Any, depth: int = 0) -> Format:
     formats = [_string_format(found)] if "string" in types else []
     others = [name for name in types if name != "string"]
     if others:
-        formats.append(json_format({**found, "type": others}, root))
+        formats.append(json_format({**found, "type": others}, path, root))
     return _union(formats)
 
 
-def json_format(schema: dict[str, Any], root: Any) -> Format:
-    """Give the format of a value that is written as JSON; references go on meaning the root."""
-    document = {**_move_references(schema), "$defs": {"root": _move_references(root)}}
+def json_format(schema: dict[str, Any], path: str, root: Parameters) -> Format:
+    """Give the format of a value that is written as JSON; references go on meaning the root. Raises SchemaError."""
+    settle_patterns(schema, path, root.schema, root.path)
+    document = {**_move_references(schema), "$defs": {"root": _move_references(root.schema)}}
     return {"type": "grammar", "grammar": json_grammar(json.dumps(document, ensure_ascii=False))}
 
 
