@@ -63,7 +63,9 @@ class Grammars:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Give the text of ids, added tokens by their spelling."""
-        return b"".join(self.vocabulary.token_bytes[i].removeprefix(NO_UTF8) for i in ids).decode()
+        return b"".join(self.vocabulary.token_bytes[i].removeprefix(NO_UTF8) for i in ids).decode(
+            errors="surrogatepass"
+        )
 
     def accepts(self, grammar: CompiledGrammar, text: str) -> bool:
         """Say whether a whole text is an output of the grammar: no token masked, and the end allowed after it."""
