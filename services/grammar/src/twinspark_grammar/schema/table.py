@@ -39,7 +39,11 @@ ROWS = (
         "ignored for numbers, and beside one bound or far ones",
     ),
     Row(("minLength", "maxLength"), "without `pattern` and known `format`", "such strings hold no escapes"),
-    Row(("pattern",), "without known `format`; the whole string must match", "such strings hold no escapes"),
+    Row(
+        ("pattern",),
+        "without known `format`; the whole string must match",
+        "such strings hold no escapes; refused where it could write a quote, a backslash or a control character",
+    ),
     Row(("format",), "the formats listed below", "others are ignored"),
     Row(("items", "prefixItems", "minItems", "maxItems"), "always; all of `prefixItems` must be there"),
     Row(("unevaluatedItems",), "without `items`", "ignored beside `items`"),
