@@ -14,6 +14,9 @@ BODIES: list[tuple[bytes, int, str]] = [
     (b"{'a': 1}", 400, "not JSON"),
     (b'{"messages": NaN}', 400, "NaN"),
     (b'{"messages": -Infinity}', 400, "Infinity"),
+    (b'{"text": {"format": {"type": "text", "x": 1e999}}}', 400, "holds a number that is too large"),
+    (b'{"tools": [{"x": [-1e999]}]}', 400, "holds a number that is too large"),
+    (b'{"a_field_of_next_month": %s}' % (b"1" * 5000), 400, "holds a number that is too large"),
     (b"\xff\xfe", 400, "UTF-8"),
     (b'{"a":' * 100_000, 400, "nested"),
     (b"[]", 400, "object"),
@@ -23,7 +26,7 @@ BODIES: list[tuple[bytes, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize("path", [CHAT, COMPLETIONS, "/tokenize", "/detokenize"])
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS, "/v1/responses", "/v1/messages", "/tokenize", "/detokenize"])
 async def test_a_body_that_is_no_json_object_is_a_400(gateway: Any, path: str) -> None:
     for body, status, words in BODIES:
         response = await gateway.client.post(path, content=body)
@@ -317,11 +320,7 @@ SHOWN: list[tuple[str, str, str]] = [
     ("stop_token_ids", "[" * 100 + "]" * 100, "(got " + "[" * 60 + "...)."),
     ("logit_bias", "[" + "1, " * 5000 + "1]", "(got [" + "1, " * 19 + "1,...)."),
     ("max_tokens", "1e308", "(got 1e+308)."),
-    ("max_tokens", "1e400", "(got a number that is too large)."),
-    ("max_tokens", "9" * 5000, "(got a number that is too large)."),
     ("max_tokens", "9" * 400, "(got " + "9" * 60 + "...)."),
-    ("temperature", "-" + "9" * 5000, "(got a number that is too large)."),
-    ("seed", "9" * 5000, "(got a number that is too large)."),
 ]
 
 
@@ -333,13 +332,6 @@ async def test_a_refused_value_is_shown_as_json_and_shortened(gateway: Any, para
     assert (response.status_code, error["param"]) == (400, param), error
     assert error["message"].endswith(words), error["message"]
     assert len(error["message"]) < 200
-
-
-async def test_a_huge_number_in_a_field_that_nobody_reads_is_ignored(gateway: Any) -> None:
-    body = b'{"messages": [{"role": "user", "content": "a"}], "max_tokens": 1, "a_field_of_next_month": %s}' % (
-        b"1" * 5000
-    )
-    assert (await gateway.client.post(CHAT, content=body)).status_code == 200
 
 
 NEUTRAL: dict[str, list[Any]] = {

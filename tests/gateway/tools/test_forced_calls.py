@@ -23,7 +23,7 @@ WEATHER: dict[str, Any] = {
     },
 }
 TIME: dict[str, Any] = {"name": "get_time", "parameters": {"type": "object", "properties": {}}}
-ANY: dict[str, Any] = {"name": "any"}
+ANY: dict[str, Any] = {"name": "any", "parameters": {"type": "object"}}
 
 
 def tool(function: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -224,3 +224,39 @@ async def test_a_call_that_a_limit_cuts_is_no_call(start_gateway: Any, grammar_a
     (choice,) = (await gateway.post(CHAT, BODY | {"tool_choice": "required", "max_tokens": 20})).json()["choices"]
     assert choice["finish_reason"] == "length"
     assert "tool_calls" not in choice["message"]
+
+
+async def test_a_tool_without_parameters_is_called_without_arguments(start_gateway: Any, grammar_address: str) -> None:
+    said = call("bare", x="1")
+    gateway = await start_gateway(build_engine(grammar_address, want=said), grammar=grammar_address)
+    forced: dict[str, Any] = {"tool_choice": "required"}
+    for fields, more, arguments in (
+        (forced, {}, {}),
+        (forced, {"parameters": None}, {}),
+        (forced, {"strict": False}, {"x": 1}),
+        ({}, {"strict": True}, {}),
+        ({}, {}, {"x": 1}),
+    ):
+        body = BODY | {"tools": [tool(WEATHER, strict=True), tool({"name": "bare"}, **more)]} | fields
+        (choice,) = (await gateway.post(CHAT, body)).json()["choices"]
+        assert found(choice["message"]) == (None, [("bare", arguments)]), (fields, more)
+
+
+@pytest.mark.parametrize("key", ["", " a", "a\n", "\u00a0"])
+async def test_a_key_that_markup_cannot_hold_is_a_400_only_where_calls_are_held(
+    start_gateway: Any, grammar_address: str, key: str
+) -> None:
+    gateway = await start_gateway(build_engine(grammar_address, want="Hi"), grammar=grammar_address)
+    function = {"name": "f", "parameters": {"type": "object", "properties": {key: {}}, "required": [key]}}
+    forced: dict[str, Any] = {"tool_choice": "required"}
+    for fields, strict, status in (
+        (forced, None, 400),
+        (forced, True, 400),
+        (forced, False, 200),
+        ({}, True, 400),
+        ({}, None, 200),
+    ):
+        response = await gateway.post(CHAT, BODY | {"tools": [tool(TIME), tool(function, strict=strict)]} | fields)
+        assert response.status_code == status, (fields, strict, response.text)
+        if status == 400:
+            assert "'tools[1].function.parameters'" in response.json()["error"]["message"]

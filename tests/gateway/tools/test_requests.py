@@ -220,6 +220,15 @@ async def test_log_probabilities_cover_the_visible_text_and_ids_cover_all(start_
     assert entries == choice["logprobs"]["content"]
 
 
+async def test_a_reply_of_calls_alone_has_no_log_probabilities_whole_and_streamed(start_gateway: Any) -> None:
+    gateway = await start(start_gateway, say(f"why</think>{CALL}"))
+    body = BODY | {"logprobs": True}
+    choice = (await gateway.post(CHAT, body)).json()["choices"][0]
+    events = [json.loads(event)["choices"][0] for event in (await gateway.events(CHAT, body))[:-1]]
+    assert choice["message"]["tool_calls"]
+    assert [choice["logprobs"], *(event["logprobs"] for event in events)] == [None] * (len(events) + 1)
+
+
 async def test_a_finished_call_is_streamed_before_the_reply_goes_on(start_gateway: Any) -> None:
     engine = FakeEngine(FakeModel(context_length=8192), script=say(f"</think>{CALL} and more"))
     gateway = await start_gateway(engine)

@@ -92,7 +92,8 @@ class Settings(ServiceSettings, ChannelSettings):
         5.0,
         ge=0.1,
         le=600,
-        description="Seconds that the check of an answer may take whose schema masks do not wholly enforce.",
+        description="Seconds that the check of an answer may take whose schema masks do not wholly enforce, its turn "
+        "waited for included.",
     )
     health_mode: Literal["basic", "strict"] = Field(
         "basic",

@@ -23,6 +23,7 @@ class Checking:
     """What all checks of a gateway share."""
 
     def __init__(self, timeout_seconds: float, note: Callable[[str], None]) -> None:
+        # Of one check, the wait for its turn included: hostile schemas delay no other reply longer.
         self.timeout_seconds = timeout_seconds
         # Told of every outcome.
         self.note = note
@@ -50,17 +51,23 @@ class AnswerCheck:
 
     async def _check(self, text: str) -> str:
         question = json.dumps({"schema": self._schema, "text": text}).encode()
-        async with self._checking.turns:
-            # Without the environment, which holds keys.
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", PROGRAM, env={}, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-            )
-            try:
-                answer, _ = await asyncio.wait_for(process.communicate(question), self._checking.timeout_seconds)
-            except TimeoutError:
-                return UNCHECKED
-            finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
+        try:
+            async with asyncio.timeout(self._checking.timeout_seconds), self._checking.turns:
+                answer = await _ask(question)
+        except TimeoutError:
+            return UNCHECKED
         return {b"valid": VALID, b"violated": VIOLATED}.get(answer, UNCHECKED)
+
+
+async def _ask(question: bytes) -> bytes:
+    # Without the environment, which holds keys.
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", PROGRAM, env={}, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        answer, _ = await process.communicate(question)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return answer

@@ -138,7 +138,8 @@ class ChatReply:
         choice: dict[str, Any] = {
             "index": index,
             "message": message,
-            "logprobs": chat_logprobs(total.logprobs, self.names) if self.with_logprobs else None,
+            # As in the stream: none where the reply has no text.
+            "logprobs": chat_logprobs(total.logprobs, self.names) if self.with_logprobs and total.logprobs else None,
             **describe_end(total.ended),
         }
         return choice | ({"token_ids": total.token_ids} if self.with_token_ids else {})

@@ -1,7 +1,7 @@
 """Reads the fields of a request body with the number rules of the API. null always means "not given".
 
 Integers of 64 bits may come as integral floats or strings (20.0, "20"); booleans are never numbers; NaN and infinities
-never are. (The body's reader makes numbers that are too large infinite.)
+never are, in strings either (the body's reader refuses the others).
 """
 
 import json

@@ -32,12 +32,9 @@ def read_format(fields: Fields) -> Constraint | None:
     return next(iter(found.values()), None)
 
 
-def write_source(value: Any, where: str) -> str:
-    """Give a source as JSON text, its keys in the caller's order. Raises the 400 of a number without a JSON form."""
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError:
-        raise refuse_at(where, "holds a number that is too large") from None
+def write_source(value: Any) -> str:
+    """Give a source as JSON text, its keys in the caller's order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def check_beside(params: ReplyParams, constraint: Constraint | None) -> None:
@@ -97,7 +94,7 @@ def _read_json_object(value: Any, where: str) -> Constraint:
 def _json_schema(schema: Any, where: str, *, strict: bool) -> Constraint:
     if not isinstance(schema, dict):
         raise refuse_at(where, f"must be a JSON schema, an object (got {show(schema)})")
-    return Constraint(GrammarKind.JSON_SCHEMA, write_source(schema, where), where, strict, schema)
+    return Constraint(GrammarKind.JSON_SCHEMA, write_source(schema), where, strict, schema)
 
 
 def _read_schema(value: Any, where: str) -> Constraint:
@@ -123,7 +120,7 @@ def _read_text(kind: GrammarKind) -> Read:
 def _read_choice(value: Any, where: str) -> Constraint:
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise refuse_at(where, f"must be a non-empty list of strings (got {show(value)})")
-    return Constraint(GrammarKind.CHOICE, write_source(value, where), where)
+    return Constraint(GrammarKind.CHOICE, write_source(value), where)
 
 
 _read_regex, _read_grammar = _read_text(GrammarKind.REGEX), _read_text(GrammarKind.EBNF)

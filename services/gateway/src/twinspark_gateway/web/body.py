@@ -13,8 +13,6 @@ from twinspark_gateway.web.drain import draining
 
 # Of a refusal that leaves a part of the body unread.
 LAST_REPLY = {"Connection": "close"}
-# More is larger than any float.
-_MOST_DIGITS = 1000
 # Lists and objects inside each other. What reads a value, renders it or shows it may take several frames for a level.
 MAX_DEPTH = 128
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -27,15 +25,17 @@ async def read_json_object(
     """Give the request's JSON object. Raises a 400, 408, 413, a 499 if the client goes, a 503 if the drain is over."""
     body = await _read_body(request, max_bytes, timeout_seconds, over)
     try:
-        value = _parse(body.decode("utf-8"))
+        value = json.loads(body.decode("utf-8"), parse_float=_read_float, parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         raise ApiError(400, "The request body is not JSON: it is not UTF-8.") from None
     except RecursionError:
         raise _too_deep() from None
-    except ValueError as error:
-        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise ApiError(400, f"The request body is not JSON: {reason}{where}.") from None
+    except json.JSONDecodeError as error:
+        where = f"at line {error.lineno}, column {error.colno}"
+        raise ApiError(400, f"The request body is not JSON: {error.msg} {where}.") from None
+    except ValueError:
+        # Python's limit of an integer's digits.
+        raise _too_large_number() from None
     if not isinstance(value, dict):
         raise ApiError(400, "The request body must be a JSON object.")
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and not _is_shallow(value):
@@ -75,21 +75,12 @@ async def _collect(request: Request, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError:
-        raise
-    except ValueError:
-        # Python's limit of digits, or a constant. Only now: a hook for integers is slow for a prompt of token ids.
-        return json.loads(text, parse_constant=_refuse_constant, parse_int=_read_digits)
-
-
-def _read_digits(text: str) -> int | float:
-    """Integers with too many digits become infinite, as floats do in json: their field is refused, if it is read."""
-    if len(text) > _MOST_DIGITS:
-        return -math.inf if text.startswith("-") else math.inf
-    return int(text)
+def _read_float(text: str) -> float:
+    """Refuse what becomes infinite: replies that show a request's fields could not spell it."""
+    value = float(text)
+    if math.isinf(value):
+        raise _too_large_number()
+    return value
 
 
 def _is_shallow(value: Any) -> bool:
@@ -109,8 +100,12 @@ def _too_large(max_bytes: int) -> ApiError:
     return ApiError(413, f"The request body is larger than {max_bytes} bytes.", headers=LAST_REPLY)
 
 
+def _too_large_number() -> ApiError:
+    return ApiError(400, "The request body holds a number that is too large.")
+
+
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
+    raise ApiError(400, f"The request body is not JSON: {name} is not a JSON number.")
 
 
 def _replace_surrogates(value: Any) -> Any:

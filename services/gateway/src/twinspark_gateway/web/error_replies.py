@@ -64,5 +64,7 @@ async def _reply_to_http_exception(request: Request, error: Exception) -> Respon
 
 
 async def _reply_to_failure(request: Request, error: Exception) -> Response:
-    # The server layer logs the traceback.
-    return _reply(request, internal_failure())
+    # The server layer logs the traceback, and closes the connection.
+    response = _reply(request, internal_failure())
+    response.headers["Connection"] = "close"
+    return response
