@@ -31,7 +31,8 @@ async def test_a_stall_is_listed_and_only_strict_health_acts_on_it(start_gateway
     response = await wait_for_stall(gateway)
     health = response.json()
     assert (health["mode"], health["inflight"], len(health["stalled"])) == (mode, 1, 1)
-    assert health["stalled"][0]["quiet_s"] > health["stalled"][0]["allowed_s"] >= 0.2
+    stalled = health["stalled"][0]
+    assert stalled["quiet_s"] >= stalled["allowed_s"] >= 0.2, "rounded, so they may look alike"
     assert health["oldest_s"] > 0
     assert "twinspark_gateway_stalled_requests 1.0" in (await gateway.client.get("/metrics")).text
     another = asyncio.create_task(gateway.post(CHAT, HELLO))
