@@ -152,12 +152,12 @@ GATE_FAULTS = (
     ),
     GateFault(
         "constrained",
-        "a request was answered with 500",
+        "a request was answered with 400",
         Fault(
             "no mask is applied",
             "twinspark_engine.runner.sampling.masks",
-            "logits[place].masked_fill_(own, -torch.inf)",
-            "logits[place].masked_fill_(own & False, -torch.inf)",
+            "logits.index_copy_(0, index, logits[index].masked_fill_(is_masked, -torch.inf))",
+            "logits.index_copy_(0, index, logits[index].masked_fill_(is_masked & False, -torch.inf))",
         ),
     ),
     GateFault(
@@ -166,8 +166,8 @@ GATE_FAULTS = (
         Fault(
             "rows under masks are flatter the more there are",
             "twinspark_engine.runner.sampling.masks",
-            "logits[place].masked_fill_(own, -torch.inf)",
-            "logits[place].masked_fill_(own, -torch.inf).div_(len(places))",
+            "logits.index_copy_(0, index, logits[index].masked_fill_(is_masked, -torch.inf))",
+            "logits.index_copy_(0, index, logits[index].masked_fill_(is_masked, -torch.inf).div_(len(places)))",
         ),
     ),
     GateFault(
