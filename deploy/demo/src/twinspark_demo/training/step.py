@@ -2,22 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from twinspark_demo.training.capture import GraphCapture
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.model import DemoModel, ForwardOptions, Losses, TrainingBatch
 from twinspark_demo.training.optimizer import FlatAdamW
 from twinspark_engine.model.weights.names import moe_layers
 
-WARMUPS = 2
 CAPTURE_TOLERANCE = 0.02  # relative; expert noise and the indexer's random rows differ from run to run
-
-
-class CaptureDiffersError(RuntimeError):
-    """The captured step gives another loss than the same step run eagerly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class TrainingStep:
         self._load = torch.zeros(routers, config.n_routed_experts, device=device)
         self._feeds: list[Callable[[], object]] = []
         self._apply: Callable[[], object] | None = None
-        self._pool: Any = None  # memory that the graphs share: they run one after the other
+        self._graphs = GraphCapture()
 
     def add(self, batch: TrainingBatch, options: ForwardOptions) -> None:
         """One feed more; batch holds real rows. Raises CaptureDiffersError unless a replay has an eager run's loss."""
@@ -56,12 +51,7 @@ class TrainingStep:
         if self._cluster.device.type != "cuda":
             self._feeds.append(accumulate)
             return
-        eager = self._warm_up(accumulate)
-        replay = self._capture(accumulate)
-        self._feeds.append(replay)
-        captured = self._loss_of(replay)
-        if not abs(captured - eager) <= CAPTURE_TOLERANCE * abs(eager):
-            raise CaptureDiffersError(f"the captured step has loss {captured}, the eager one {eager}")
+        self._feeds.append(self._graphs.capture_checked(accumulate, self._loss_of, CAPTURE_TOLERANCE))
 
     def run(self, feed: int, rate: float, indexer_rate: float) -> None:
         """One step on what the feed's batch holds now."""
@@ -77,29 +67,12 @@ class TrainingStep:
         self._sums.zero_()
         return sums
 
-    def _warm_up(self, accumulate: Callable[[], None]) -> float:
-        """Runs eagerly on a side stream, as capture asks for; compiles what is compiled. The loss of the last run."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARMUPS):
-                loss = self._loss_of(accumulate)
-        torch.cuda.current_stream().wait_stream(stream)
-        return loss
-
-    def _capture(self, run: Callable[[], None]) -> Callable[[], object]:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            run()
-        self._pool = self._pool or graph.pool()
-        return graph.replay
-
     def _captured_update(self) -> Callable[[], object]:
         """The update, captured after AdamW has made its state."""
         if self._cluster.device.type != "cuda":
             return self._update
         self._optimizer.hold()
-        return self._capture(self._update)
+        return self._graphs.capture(self._update)
 
     def _loss_of(self, run: Callable[[], object]) -> float:
         self._sums.zero_()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,11 +13,11 @@ from twinspark_demo.drafter.model import Drafter
 from twinspark_demo.drafter.target import Target
 from twinspark_demo.rows.dataset import RowTensors
 from twinspark_demo.training.batches import BatchFiller, empty_batch
+from twinspark_demo.training.capture import GraphCapture
 from twinspark_demo.training.check import EVERY_ANSWER
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.model import TrainingBatch
 from twinspark_demo.training.optimizer import FlatAdamW
-from twinspark_demo.training.step import WARMUPS, CaptureDiffersError
 
 CAPTURE_TOLERANCE = 0.01  # relative; products in bfloat16, sums of gradients in another order
 
@@ -62,7 +61,7 @@ class DrafterStep:
         self._sums = torch.zeros(4, device=cluster.device)  # over the steps since read: as DraftLosses
         self._feeds: dict[str, Callable[[], object]] = {}
         self._apply: Callable[[], object] | None = None
-        self._pool: Any = None  # memory that the graphs share: they run one after the other
+        self._graphs = GraphCapture()
 
     def add(self, name: str, batch: BlockBatch) -> None:
         """One feed more; batch holds real rows. Raises CaptureDiffersError unless a replay has an eager run's loss."""
@@ -73,11 +72,7 @@ class DrafterStep:
         if self._cluster.device.type != "cuda":
             self._feeds[name] = accumulate
             return
-        eager = self._warm_up(accumulate)
-        self._feeds[name] = self._capture(accumulate)
-        captured = self._loss_of(self._feeds[name])
-        if not abs(captured - eager) <= CAPTURE_TOLERANCE * abs(eager):
-            raise CaptureDiffersError(f"the captured step has loss {captured}, the eager one {eager}")
+        self._feeds[name] = self._graphs.capture_checked(accumulate, self._loss_of, CAPTURE_TOLERANCE)
 
     def run(self, name: str, rate: float) -> None:
         """One step on what the feed's batch holds now."""
@@ -101,29 +96,12 @@ class DrafterStep:
         with torch.no_grad():
             self._sums += torch.stack((losses.unary, losses.selector, losses.right, losses.first_right)).detach()
 
-    def _warm_up(self, accumulate: Callable[[], None]) -> float:
-        """Runs eagerly on a side stream, as capture asks for; compiles what is compiled. The loss of the last run."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARMUPS):
-                loss = self._loss_of(accumulate)
-        torch.cuda.current_stream().wait_stream(stream)
-        return loss
-
-    def _capture(self, run: Callable[[], None]) -> Callable[[], object]:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            run()
-        self._pool = self._pool or graph.pool()
-        return graph.replay
-
     def _captured_update(self) -> Callable[[], object]:
         """The update, captured after AdamW has made its state."""
         if self._cluster.device.type != "cuda":
             return self._optimizer.update
         self._optimizer.hold()
-        return self._capture(self._optimizer.update)
+        return self._graphs.capture(self._optimizer.update)
 
     def _loss_of(self, run: Callable[[], object]) -> float:
         self._sums.zero_()

@@ -1,14 +1,14 @@
 """One step: forward, backward, average, update. On a GPU it is captured as two CUDA graphs."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from twinspark_demo.training.capture import GraphCapture
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.optimizer import FlatAdamW
-from twinspark_demo.training.step import CAPTURE_TOLERANCE, WARMUPS, CaptureDiffersError
+from twinspark_demo.training.step import CAPTURE_TOLERANCE
 from twinspark_demo.training.vision.batch import VisionBatch
 from twinspark_demo.training.vision.model import VisionLosses, VisionModel
 
@@ -26,24 +26,15 @@ class VisionStep:
         self._correct = torch.zeros_like(batch.text.tokens, dtype=torch.bool)
         self._run: Callable[[], object] = self._accumulate
         self._apply: Callable[[], object] = optimizer.update
-        self._pool: Any = None
 
     def prepare(self) -> None:
         """Captures the step; batch holds real rows. Raises CaptureDiffersError unless a replay has the eager loss."""
         if self._cluster.device.type != "cuda":
             return
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARMUPS):
-                eager = self._loss_of(self._accumulate)
-        torch.cuda.current_stream().wait_stream(stream)
-        self._run = self._capture(self._accumulate)
-        captured = self._loss_of(self._run)
-        if not abs(captured - eager) <= CAPTURE_TOLERANCE * abs(eager):
-            raise CaptureDiffersError(f"the captured step has loss {captured}, the eager one {eager}")
+        graphs = GraphCapture()
+        self._run = graphs.capture_checked(self._accumulate, self._loss_of, CAPTURE_TOLERANCE)
         self._optimizer.hold()
-        self._apply = self._capture(self._optimizer.update)
+        self._apply = graphs.capture(self._optimizer.update)
 
     def run(self, rate: float) -> None:
         """One step on what the batch holds now."""
@@ -64,13 +55,6 @@ class VisionStep:
         sums = [float(value) for value in self._sums.tolist()]
         self._sums.zero_()
         return sums
-
-    def _capture(self, run: Callable[[], None]) -> Callable[[], object]:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            run()
-        self._pool = self._pool or graph.pool()
-        return graph.replay
 
     def _loss_of(self, run: Callable[[], object]) -> float:
         self._sums.zero_()
