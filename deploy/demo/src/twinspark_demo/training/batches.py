@@ -1,12 +1,16 @@
-"""Packed rows as the model takes them: on the device, with a loss weight for each token."""
+"""Packed rows as the model takes them: from worker processes, on the device, with a loss weight for each token."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import torch
+from torch.utils.data import DataLoader, IterableDataset
 
 from twinspark_demo.row_batch import TokenClass
 from twinspark_demo.rows.dataset import RowTensors
 from twinspark_demo.training.model import TrainingBatch
+
+BatchT = TypeVar("BatchT")
 
 
 def empty_batch(rows: int, row_tokens: int, device: torch.device) -> TrainingBatch:
@@ -35,3 +39,17 @@ class BatchFiller:
         batch.positions.copy_(rows.positions.to(device, non_blocking=True))
         classes = rows.classes.to(device, non_blocking=True).long()
         batch.weights.copy_(self._weights[classes] * (batch.positions > 0))
+
+
+def iterate_batches(
+    dataset: IterableDataset[BatchT], workers: int, device: torch.device, prefetch: int = 4
+) -> Iterator[BatchT]:
+    """The batches, made by worker processes that are each `prefetch` batches ahead; with 0 workers by this process."""
+    loader = DataLoader(
+        dataset,
+        batch_size=None,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        prefetch_factor=prefetch if workers else None,
+    )
+    return iter(loader)

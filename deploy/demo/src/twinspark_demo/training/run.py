@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torch.utils.data import DataLoader
-
 from twinspark_demo.documents.mixture import MIXTURES
 from twinspark_demo.rows.dataset import RowDataset, RowTensors, Stream
-from twinspark_demo.training.batches import BatchFiller, empty_batch
+from twinspark_demo.training.batches import BatchFiller, empty_batch, iterate_batches
 from twinspark_demo.training.check import CheckRows, check_abilities
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.model import DemoModel, TrainingBatch
@@ -94,14 +92,7 @@ class TrainingRun:
             rank=self._cluster.rank,
             first_step=first_step,
         )
-        loader = DataLoader(
-            RowDataset(stream),
-            batch_size=None,
-            num_workers=workers,
-            pin_memory=self._cluster.device.type == "cuda",
-            prefetch_factor=4 if workers else None,
-        )
-        return iter(loader)
+        return iterate_batches(RowDataset(stream), workers, self._cluster.device)
 
     def _save(self, stage: str, step: int) -> None:
         self._state = replace(self._state, place=replace(self._state.place, stage=stage, step=step))

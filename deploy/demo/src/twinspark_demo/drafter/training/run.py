@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch.utils.data import DataLoader
-
 from twinspark_demo.checkpoint.shards import Place, load_shards, save_shards
 from twinspark_demo.documents.mixture import MIXTURES
 from twinspark_demo.drafter.folder import fill
@@ -17,6 +15,7 @@ from twinspark_demo.drafter.training.held_out import HeldOut
 from twinspark_demo.drafter.training.plan import BlockFeed, BlockPlan
 from twinspark_demo.drafter.training.step import BlockBatch, DrafterStep
 from twinspark_demo.rows.dataset import RowDataset, RowTensors, Stream
+from twinspark_demo.training.batches import iterate_batches
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.optimizer import FlatAdamW
 
@@ -112,14 +111,7 @@ class DrafterRun:
             first_step=self._place.step,
         )
         workers = math.ceil(self._options.workers * share)
-        loader = DataLoader(
-            RowDataset(stream),
-            batch_size=None,
-            num_workers=workers,
-            pin_memory=self._cluster.device.type == "cuda",
-            prefetch_factor=4 if workers else None,
-        )
-        return iter(loader)
+        return iterate_batches(RowDataset(stream), workers, self._cluster.device)
 
     def _save(self, step: int) -> None:
         if self._cluster.is_first:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch.utils.data import DataLoader
 
 from twinspark_demo.checkpoint.shards import Place, save_shards
+from twinspark_demo.training.batches import iterate_batches
 from twinspark_demo.training.cluster import Cluster
 from twinspark_demo.training.optimizer import FlatAdamW
 from twinspark_demo.training.vision.batch import VisionBatch
@@ -120,14 +120,7 @@ class VisionRun:
         stream = PictureStream(options.shape, options.tokenizer, options.seed, self._cluster.rank, self._first)
         workers = min(options.workers, self._workers_that_fit())
         self._say(f"{workers} processes draw for each that trains")
-        loader = DataLoader(
-            PictureDataset(stream),
-            batch_size=None,
-            num_workers=workers,
-            pin_memory=self._cluster.device.type == "cuda",
-            prefetch_factor=_PREFETCH if workers else None,
-        )
-        return iter(loader)
+        return iterate_batches(PictureDataset(stream), workers, self._cluster.device, _PREFETCH)
 
     def _workers_that_fit(self) -> int:
         """Batches wait in shared memory: half of what is free, shared by all processes of this machine."""
