@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from twinspark_demo.checkpoint.export import export
+from twinspark_demo.checkpoint.listing import print_files
 from twinspark_demo.checkpoint.shards import load_shards
 from twinspark_demo.quantization import collect
 from twinspark_engine.model.checkpoint_error import CheckpointError
@@ -25,10 +26,8 @@ def main(
         origin = write_served_folder(shards, folder)
     except (CheckpointError, OSError, KeyError, ValueError) as error:
         sys.exit(f"{shards}: {error}")
-    files = sorted(folder.iterdir())
-    for file in files:
-        print(f"{file.stat().st_size / 1e6:9.3f} MB  {file.name}")
-    print(f"{sum(file.stat().st_size for file in files) / 1e6:9.3f} MB  {folder}, from {origin}")
+    print_files(folder)
+    print(f"{sum(file.stat().st_size for file in folder.iterdir()) / 1e6:9.3f} MB  {folder}, from {origin}")
 
 
 def write_served_folder(shards: Path, folder: Path) -> str:

@@ -14,6 +14,7 @@ import typer
 from safetensors.torch import load_file
 from torch import Tensor
 
+from twinspark_demo.checkpoint.listing import print_files
 from twinspark_demo.checkpoint.shards import load_shards
 from twinspark_demo.vision import DEMO_VISION, VisionShape
 from twinspark_demo.vision.parameters import tower_shapes
@@ -39,8 +40,7 @@ def main(
         add_tower(folder, tensors, DEMO_VISION)
     except (CheckpointError, OSError, KeyError, ValueError) as error:
         sys.exit(f"{shards}, {folder}: {error}")
-    for file in sorted(folder.iterdir()):
-        print(f"{file.stat().st_size / 1e6:9.3f} MB  {file.name}")
+    print_files(folder)
     print(f"tower of stage {place.stage}, step {place.step}, seed {place.seed}")
 
 

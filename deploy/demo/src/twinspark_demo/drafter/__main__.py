@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from twinspark_demo.checkpoint.listing import print_files
 from twinspark_demo.checkpoint.shards import load_shards
 from twinspark_demo.drafter.config import DEMO
 from twinspark_demo.drafter.folder import export_drafter, load_drafter
@@ -22,8 +23,7 @@ def main(
         load_drafter(folder)
     except (OSError, KeyError, ValueError) as error:
         sys.exit(f"{shards}: {error}")
-    for file in sorted(folder.iterdir()):
-        print(f"{file.stat().st_size / 1e6:9.3f} MB  {file.name}")
+    print_files(folder)
     print(f"{len(tensors)} tensors, from stage {place.stage}, step {place.step}, seed {place.seed}")
 
 
